@@ -41,6 +41,8 @@ gpu=$(gpu_name "$bench")
 [[ -n $gpu ]] || die 4 "NOT-RUN: no GPU here"
 out=${opt[out]:-evidence/$(gpu_folder "$gpu")/features.jsonl}
 need_clean "$out"
+make_work
+[[ ! -s $out ]] || read_json row "$out" >/dev/null
 mkdir -p "$(dirname "$out")"
 "${with_peers[@]}" python3 "$lib/peers/peers_features.py" --bench "$bench" --kernel "${opt[kernel]}" \
     --problems "${opt[problems]}" --only "${opt[only]}" --peers "${opt[peers]}" --max-time "${opt[max-time]}" \

@@ -156,6 +156,7 @@ read_json() { # KIND FILE: a kind of kinds.jq; needs make_work
     local at said
     is_input "$2" || die 2 "no file '$2'"
     at=$(mktemp "$work/read.XXXXXX")
+    command -v gzip >/dev/null || die 4 "NOT-RUN: no gzip"
     if ! gzip -cdf <"$2" >"$at" 2>"$at.said"; then
         said=$(sed -E '/./!d; s/^gzip: //' "$at.said" | head -n 1)
         [[ $said != stdout:* ]] || die 6 "cannot write to $work: ${said#*: }"

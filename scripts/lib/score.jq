@@ -90,7 +90,8 @@ def geometric_mean: if length == 0 or any(. == null) then null else map(log) | a
 
 # A problem that the candidate's needs leave out: neither right nor wrong.
 def left_out: .status == "infeasible" and (.needs? // [] | length) > 0 and (.reason // "" |
-    test(" needs (packed tensors|a K/V head for each|as many keys|tensors and rows on|query rows in|keys in multiples)"));
+    test(" needs (packed tensors|a K/V head for each|as many keys|tensors and rows on|query rows in|" +
+        "keys in multiples)"));
 # Are these (with jq -s) all the records of a stage, with nothing that ends it?
 def settled: length == $lines and all(.[]; .status == "pass" or left_out);
 

@@ -35,6 +35,7 @@ evidence/bound_rank.sh        bound_rank.json            rank     needed    --ta
 evidence/bound_time.sh        -
 evidence/evidence.sh          -
 evidence/evidence_current.sh  rows.jsonl                 row      needed    FILE
+evidence/features.sh          -
 evidence/evidence_index.sh    ladder.jsonl               record   optional  --dir DIR
 evidence/l4.sh                bound.jsonl.gz             bounded  needed    --page --dir DIR
 evidence/ladder.sh            leaderboard.json           board    optional  --board FILE --out OUT

@@ -111,7 +111,7 @@ load helper
     keep_for_schema "$work/got"
     grep -qx 'rule      6 of wgmma; sm_90a with 132 multiprocessors' "$work/text"
     grep -qx "rule      none: the kernel's defaults; sm_89 with 58 multiprocessors" "$work/text"
-    jq -es --slurpfile all "$work/kernels.json" 'map(select(.rule)) | length == 5 and all(.[]; . as $got |
+    jq -es --slurpfile all "$work/kernels.json" 'map(select(.rule)) | length == 6 and all(.[]; . as $got |
         ($all[0][] | select(.name == $got.kernel).rules[$got.rule - 1]) as $rule | $rule.serves == $got.variant and
         $rule.config.n == $got.config.n and $rule.config.warps == $got.config.warps)' "$work/got"
     ./fa_bench --compile-only --runs "$work/list" --quiet --json "$work/want" || [ $? -eq 4 ]

@@ -73,7 +73,7 @@ uint32_t fa_emu_map_rows(const fa_emu_map *map);
 uint64_t fa_emu_map_fill(const fa_emu_map *map);
 
 /* The rows of sequences one behind the other (src/device/tensor_boxes.c): two dimensions have one stride, and the map
- * begins before the tensor. A box that lies out of bounds as a whole then faults on an H100, though it moves nothing. */
+ * begins before the tensor. A box that lies out of bounds as a whole then faults on an H100, though nothing moves. */
 bool fa_emu_map_is_ragged(const fa_emu_map *map);
 
 /* Row `row` of the box at `at` in global memory: its bytes [from, to) exist; `global` is where byte 0 would be. */

@@ -9,7 +9,8 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-template <class T> struct arguments {
+template <class T>
+struct arguments {
     const T *qkv;
     T *o;
     int rows, dim, stride_row, stride_head;
@@ -17,7 +18,8 @@ template <class T> struct arguments {
     bool causal;
 };
 
-template <class T> __global__ void __launch_bounds__(32) attend(const arguments<T> a)
+template <class T>
+__global__ void __launch_bounds__(32) attend(const arguments<T> a)
 {
     const int heads = gridDim.y, thread = threadIdx.y * blockDim.x + threadIdx.x;
     const T *q = a.qkv + (size_t)blockIdx.x * a.rows * a.stride_row + blockIdx.y * a.stride_head;
