@@ -32,7 +32,7 @@ static void tensor_map_fits_the_kernel_parameters(void **state)
     assert_int_equal(sizeof(CUtensorMap), sizeof(fa_tensor_map));
     assert_int_equal(offsetof(fa_params, q_map) % 64, 0);
     assert_int_equal(offsetof(fa_params, o_map) % 64, 0);
-    assert_int_equal(offsetof(fa_params, dim_v), 740);  /* what ABI 2 had stays where it was */
+    assert_int_equal(offsetof(fa_params, dim_v), 740); /* what ABI 2 had stays where it was */
     assert_int_equal(offsetof(fa_params, start_q), 768);
     assert_int_equal(sizeof(fa_params), 1216); /* no padding: parameters are compared byte by byte */
 }
