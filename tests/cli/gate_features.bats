@@ -18,6 +18,8 @@ needy() { # WORDS: tests/features/plain.cu with these needs
     for word in '--dtype bf16.*' '--lse.*' '--strides padded.*' '--causal.*'; do
         grep -qE -- "$word(--window|--chunk|--softcap|--page-size)|(--window|--chunk|--page-size).*$word" "$work/lines"
     done
+    gate --kernel wgmma --quick --dry-run >"$work/lines" # though a variant that serves none is the first rule's
+    for word in lengths window softcap sinks; do grep -q -- "^wgmma||.*--$word" "$work/lines"; done
     gate --kernel scalar --dry-run >"$work/lines"
     run ! grep -E -e '--(lengths|window|chunk|softcap|sinks|alibi|bias|mask|dim-v|page-size)' "$work/lines"
     gate --kernel wgmma_mla --quick --dry-run >"$work/lines"

@@ -163,6 +163,12 @@ class Subjects:
             record = self.asked(kernel, f"{first} --m {tile['m']}") | {"needs": record.get("needs")}
         serves = [word for word in record.get("serves") or [] if word != "dim_v" or "dim_v" not in only]
         said = Said(serves, record.get("needs") or [], only, False, False, 1)
+        if said.needs and record.get("status") == "infeasible":  # perhaps by lengths that are no whole tiles
+            p = problems.parse(first)[0] | only
+            first = problems.options(features.fitted(p, said.needs, *self.tile_of(kernel), 1e12))
+            record = self.asked(kernel, first)
+        if record.get("status") == "not_run" and self.runs_here(kernel):
+            self.notes.append(f"NOT-RUN: features of {kernel} ({record.get('reason')})")
         if record.get("status") != "pass" or not serves:
             return said
         bf16 = not self.typed and self.asked(kernel, f"{first} --dtype bf16").get("status") == "pass"
@@ -174,8 +180,13 @@ class Subjects:
     def asked(self, kernel, line):
         if self.is_library(kernel) or kernel.startswith("library:"):
             return self.probe(*self.command(kernel)[1:], *line.split()) if self.gpu else {}
-        arch = ["--arch", self.target or "sm_90a"] if "--arch" not in self.options.tile else []
-        command = [*self.command(kernel), *self.typed.split(), "--compile-only", *arch, "--quiet", *line.split()]
+        # Without a GPU an architecture that every kernel serves: the emulator runs them all.
+        target = self.target if self.device_name else "sm_90a"
+        arch = ["--arch", target] if "--arch" not in self.options.tile else []
+        # With its tile: without one a variant may answer, which serves less.
+        tile = [word for knob, value in (self.row(kernel).get("defaults") or {}).items()
+                if knob in ("m", "n", "warps") for word in (f"--{knob}", str(value))]
+        command = [*self.command(kernel), *tile, *self.typed.split(), "--compile-only", *arch, "--quiet", *line.split()]
         return (records_of(command) or [{}])[0]
 
     def fit(self, cases):
@@ -189,22 +200,25 @@ class Subjects:
         return list(dict.fromkeys(made))
 
     def fitted(self, kernel, line):
-        said, defaults = self.says(kernel), (self.own or self.row(kernel)).get("defaults") or {}
+        said = self.says(kernel)
         if not said.needs and not said.only:
             return line, ""
-        tile = {knob: int(value) for knob, value in zip(self.options.tile, self.options.tile[1:])
-                if knob in ("--m", "--n")}
-        return features.fitted_line(line, said.needs, tile.get("--m", defaults.get("m", 64)),
-                                    tile.get("--n", defaults.get("n", 64)),
+        return features.fitted_line(line, said.needs, *self.tile_of(kernel),
                                     problems.MOST_WORK[self.device, self.mode], said.only)
 
-    def featured(self, kernel):
+    def tile_of(self, kernel):
+        """m and n of the options after --, of the kernel's defaults without them."""
+        defaults = (self.own or self.row(kernel)).get("defaults") or {}
+        given = dict(zip(self.options.tile, self.options.tile[1:]))
+        return [int(given.get(f"--{knob}", defaults.get(knob, 64))) for knob in ("m", "n")]
+
+    def featured(self, kernel, quick=False):
         """Problems of the features that the kernel serves."""
         said = self.says(kernel)
-        limits = {"dims": (), "mask": "both"} | self.served
+        limits, quick = {"dims": (), "mask": "both"} | self.served, quick or self.options.quick
         return [Case(kernel, "", self.start + problems.options(problems.served(p, **limits)), feature=" ".join(words))
-                for words, p in features.drawn(said.serves, self.device, self.mode, self.seed, self.options.quick,
-                                               said.bf16, said.lse, said.page_rows)]
+                for words, p in features.drawn(said.serves, self.device, self.mode, self.seed, quick, said.bf16,
+                                               said.lse, said.page_rows)]
 
     def command(self, kernel):
         """The bench with what selects the kernel, without a problem."""
@@ -313,6 +327,8 @@ class Subjects:
             variants = [name for name, row in self.rows.items() if row["variant_of"] == kernel and not self.own]
             for name in [] if self.options.sanitize else [kernel, *variants]:
                 made += self.tiled(name) if self.runs_here(name) else []
+                if name != kernel and self.runs_here(name) and not self.options.quick:
+                    made += self.fit(self.featured(name, quick=True))
         if self.options.sanitize:  # problem by problem, so that a run that is cut off has tried every kernel
             made = [case for _, case in sorted(made, key=lambda numbered: numbered[0])]
         return made
