@@ -200,13 +200,22 @@ class Gate:
         for unit in concurrent.futures.as_completed(begun):
             unit.result()
             finished += begun[unit]
+            self.show(f"{finished} of {sum(begun.values())} cases")
             if finished // 20 > (finished - begun[unit]) // 20:
                 self.write(f"unfinished: {len(self.done)} of {len(self.list)} cases")
+        self.show("")
         if self.failed_fast():
             return
         self.more += [{**case._asdict(), "verdict": "not_run", "code": None, "seconds": None,
                        "text": "NOT-RUN: the time limit came first"}
                       for number, case in enumerate(self.list, 1) if number not in self.done]
+
+    def show(self, text):
+        """On a terminal, one line that the next one replaces; nothing: takes it away."""
+        if sys.stderr.isatty():
+            failed = sum(case["verdict"] == "failed" for case in self.done.values())
+            words = f"ci_gate.sh: {text}" + (f", {failed} failed" if failed else "") if text else ""
+            print(f"\r\033[K{words}", end="", file=sys.stderr, flush=True)
 
     def all(self):
         return [self.done[number] for number in sorted(self.done)] + self.more
