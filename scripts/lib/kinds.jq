@@ -24,7 +24,7 @@ def kinds: {
         "p50_us?": "number", "over?": {"kernel?": "string", "ratio?": "number", "config?": "object",
             "ratio_ci95?": "interval"}}}},
     best: {kernel: "string", knobs: "knobs", p50_us: "number"},
-    row: {"kernel?": "string", "variant?": "string", "arch?": "string", "config?": "object", "status?": "string",
+    row: {"kernel?": "string", "variant?": "string", "arch?": "string", "config?": "object", "status?": "string|object",
         "problem?": "string|object", "code_sha256?": "string", "git?": "string", "vs?": "string|object",
         "p50_us?": "number", "us?": "number", "ratio?": "number"},
     peer: {batch: "number", heads: "number", seq: "number", dim: "number", "status?": "string", "kernel?": "string",
