@@ -42,8 +42,9 @@ constexpr int P_BYTES = FA_M * FA_N * 4;
 
 FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = Q_BYTES + K_BYTES + V_BYTES + P_BYTES, .writes_lse = FA_LSE,
                .serves_bf16 = 1,
-               .serves = FA_FEATURE_VARLEN | FA_FEATURE_WINDOW | FA_FEATURE_CHUNK | FA_FEATURE_SOFTCAP |
-                         FA_FEATURE_SINK | FA_FEATURE_ALIBI | FA_FEATURE_BIAS | FA_FEATURE_MASK | FA_FEATURE_DIM_V);
+               .serves = FA_FEATURE_VARLEN | FA_FEATURE_PAGED | FA_FEATURE_WINDOW | FA_FEATURE_CHUNK |
+                         FA_FEATURE_SOFTCAP | FA_FEATURE_SINK | FA_FEATURE_ALIBI | FA_FEATURE_BIAS | FA_FEATURE_MASK |
+                         FA_FEATURE_DIM_V);
 
 /* Q to shared memory; rows past the last become zero. */
 __device__ __forceinline__ void load_q(const fa_params &p, const query_tile &tile, q_smem *q_s)
@@ -61,6 +62,27 @@ __device__ __forceinline__ void load_q(const fa_params &p, const query_tile &til
 #pragma unroll
         for (int i = 0; i < FA_VEC; i++)
             q_s[row * FA_DIM + col + i] = static_cast<q_smem>(reinterpret_cast<const fa_element *>(&raw)[i]);
+    }
+}
+
+/* A tile of keys from `key0` on out of pages, to `place(row, col)`; keys past the last become zero. */
+template <int COLS, class PLACE>
+__device__ __forceinline__ void load_from_pages(const fa_params &p, const query_tile &tile, const fa_element *src_g,
+                                                fa_i64 stride_page, fa_i64 stride_s, int key0, bool aligned,
+                                                const PLACE &place)
+{
+    const fa_i32 *table = page_table(p, tile.seq.batch);
+    for (int piece = threadIdx.x; piece < FA_N * COLS / FA_VEC; piece += THREADS) {
+        const int row = piece / (COLS / FA_VEC), col = piece % (COLS / FA_VEC) * FA_VEC;
+        vec_t<FA_VEC> raw = {};
+        if (key0 + row < tile.keys) {
+            const fa_element *row_g = src_g + row_in_pages(p, table, key0 + row, stride_page, stride_s) + col;
+            if (aligned)
+                raw = *reinterpret_cast<const vec_t<FA_VEC> *>(row_g);
+            for (int i = 0; !aligned && i < FA_VEC; i++)
+                reinterpret_cast<fa_element *>(&raw)[i] = row_g[i];
+        }
+        *reinterpret_cast<vec_t<FA_VEC> *>(place(row, col)) = raw;
     }
 }
 
@@ -231,12 +253,18 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
         m_r[r] = NO_MAX;
         l_r[r] = 0.0f;
     }
+    const auto k_place = [=](int row, int col) { return k_s + row * K_STRIDE + col; };
+    const auto v_place = [=](int row, int col) { return v_s + row * FA_DIM_V + col; };
     for (int key0 = tile.first_key; key0 < tile.keys; key0 += FA_N) {
+        const int keys = tile.keys - key0;
         __syncthreads(); /* the previous tile has been used */
-        load_rows<FA_N, FA_DIM>(tile.k_g + key0 * p.k_stride_s, p.k_stride_s, tile.keys - key0, k_aligned,
-                                [=](int row, int col) { return k_s + row * K_STRIDE + col; });
-        load_rows<FA_N, FA_DIM_V>(tile.v_g + key0 * p.v_stride_s, p.v_stride_s, tile.keys - key0, v_aligned,
-                                  [=](int row, int col) { return v_s + row * FA_DIM_V + col; });
+        if constexpr (HAS_PAGES) {
+            load_from_pages<FA_DIM>(p, tile, tile.k_g, p.k_stride_b, p.k_stride_s, key0, k_aligned, k_place);
+            load_from_pages<FA_DIM_V>(p, tile, tile.v_g, p.v_stride_b, p.v_stride_s, key0, v_aligned, v_place);
+        } else {
+            load_rows<FA_N, FA_DIM>(tile.k_g + key0 * p.k_stride_s, p.k_stride_s, keys, k_aligned, k_place);
+            load_rows<FA_N, FA_DIM_V>(tile.v_g + key0 * p.v_stride_s, p.v_stride_s, keys, v_aligned, v_place);
+        }
         __syncthreads();
 
         float s_r[ROWS][LANE_KEYS];

@@ -96,7 +96,22 @@ __device__ __forceinline__ fa_element *key_rows(const void *tensor, const sequen
                                                 fa_i64 stride_h, fa_i64 stride_s, int kv_head)
 {
     fa_element *start = static_cast<fa_element *>(const_cast<void *>(tensor));
+    if constexpr (HAS_PAGES) /* of the first page that there is: row_in_pages leads on */
+        return start + kv_head * stride_h;
     return start + (HAS_VARLEN ? seq.first_kv * stride_s : seq.batch * stride_b) + kv_head * stride_h;
+}
+
+/* Where the pages of a sequence stand in the table, and a key's row from key_rows on. */
+__device__ __forceinline__ const fa_i32 *page_table(const fa_params &p, int batch)
+{
+    return p.pages + (p.page_start != nullptr ? p.page_start[batch] : batch * p.pages_stride);
+}
+
+__device__ __forceinline__ fa_i64 row_in_pages(const fa_params &p, const fa_i32 *table, int key, fa_i64 stride_page,
+                                               fa_i64 stride_s)
+{
+    const unsigned page = static_cast<unsigned>(key) / static_cast<unsigned>(p.page_size);
+    return table[page] * stride_page + (key - static_cast<int>(page) * p.page_size) * stride_s;
 }
 
 #if FA_LSE
