@@ -190,6 +190,7 @@ END
     grep -q '^mma_decode||--m 16 --n 16 --warps 2 --stages 2 --splits 32 --batch' "$work/mma"
 }
 
+# bats test_tags=slow
 @test "--source: a kernel that is wrong in some tiles of its space alone passes an ordinary run and fails the gate" {
     command -v nvidia-smi >/dev/null && skip "there is a GPU"
     python3 tests/wrong/make.py "$work/wrong" >"$work/made"

@@ -203,7 +203,7 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
 @test "README tables come from evidence, say so while there is none, and --check sees an edit" {
     mkdir -p "$work/tree/evidence" "$work/tree/docs"
     cp README.md "$work/tree/"
-    cp docs/kernels.md "$work/tree/docs/"
+    cp docs/kernels.md docs/features.md "$work/tree/docs/"
     cp evidence/README.md "$work/tree/evidence/"
     cp -r scripts "$work/tree/"
     export FA_BENCH=$PWD/fa_bench
@@ -293,14 +293,14 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
 @test "where a tool is missing no document changes: no jq, no compiler, no headers, a row that does not compile" {
     mkdir -p "$work/tree/evidence/stub" "$work/tree/docs" "$work/bin"
     cp README.md "$work/tree/"
-    cp docs/kernels.md "$work/tree/docs/"
+    cp docs/kernels.md docs/features.md "$work/tree/docs/"
     cp evidence/README.md "$work/tree/evidence/"
     cp -r scripts "$work/tree/"
     export FA_BENCH=$PWD/fa_bench
     local tree=$work/tree tool
     ./fa_bench --kernel light --compile-only --arch sm_90a --quiet --json - | jq -c . >"$work/light"
     cp "$work/light" "$tree/evidence/stub/ladder.jsonl"
-    (cd "$tree" && sha256sum README.md docs/kernels.md evidence/README.md) >"$work/sums"
+    (cd "$tree" && sha256sum README.md docs/kernels.md docs/features.md evidence/README.md) >"$work/sums"
     refuses() { # WORDS COMMAND...: each script says so, and nothing is written
         local words=$1 what
         shift
@@ -342,6 +342,7 @@ END
     mkdir -p "$work/tree/evidence/stub" "$work/tree/docs"
     cp README.md "$work/tree/"
     sed 's/^| `light` |.*/| `light` | old |/' docs/kernels.md >"$work/tree/docs/kernels.md"
+    cp docs/features.md "$work/tree/docs/"
     cp evidence/README.md "$work/tree/evidence/"
     cp -r scripts "$work/tree/"
     echo damaged >"$work/tree/evidence/stub/ladder.jsonl"

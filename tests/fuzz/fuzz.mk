@@ -31,6 +31,6 @@ $(BUILD)/fuzz/libfuzzed.a: $(FUZZ_OBJECTS)
 $(BUILD)/fuzz/fuzz_%: tests/fuzz/fuzz_%.c $(BUILD)/fuzz/libfuzzed.a
 	@mkdir -p $(@D)
 	$(call say,FUZZ)
-	$(Q)$(FUZZ_CC) $(CPPFLAGS) -Isrc $(FUZZ_FLAGS) -fsanitize=fuzzer -o $@ $^ -lcrypto -lm
+	$(Q)$(FUZZ_CC) $(CPPFLAGS) -Isrc $(FUZZ_FLAGS) -fsanitize=fuzzer -o $@ $^ -lcjson -lcrypto -lm
 
 -include $(FUZZ_OBJECTS:.o=.d)
