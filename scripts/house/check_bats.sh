@@ -8,7 +8,7 @@ FILE: default every .bats file and helper of tests/. Write 'run ! command' or 'i
 Exit: 0, 1 and a line for each '! command' without '|| ...' behind it, 2 usage."
 }
 
-# shellcheck source=scripts/lib/common.sh
+# shellcheck disable=SC1091 # the file beside it, whatever the folder
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/common.sh"
 # shellcheck disable=SC2034 # parse_options reads it
 arguments=words
