@@ -45,12 +45,13 @@ constexpr int SMEM_BYTES = larger(larger(RING_BYTES, PARTS_BYTES), PAIR_BYTES);
 
 FA_KERNEL_INFO(.threads = BLOCK_THREADS, .smem_dynamic_bytes = SMEM_BYTES, .workspace_bytes_per_block = WORKSPACE_BYTES,
                .pack_heads = 1, .writes_lse = FA_LSE, .serves_bf16 = 1,
-               .serves = FA_FEATURE_VARLEN | FA_FEATURE_WINDOW | FA_FEATURE_CHUNK | FA_FEATURE_SOFTCAP |
-                         FA_FEATURE_SINK | FA_FEATURE_ALIBI | FA_FEATURE_DIM_V);
+               .serves = FA_FEATURE_VARLEN | FA_FEATURE_PAGED | FA_FEATURE_WINDOW | FA_FEATURE_CHUNK |
+                         FA_FEATURE_SOFTCAP | FA_FEATURE_SINK | FA_FEATURE_ALIBI | FA_FEATURE_DIM_V);
 
 /* The keys that a block works on: tiles [begin, end) of a K/V head. */
 struct key_tiles {
-    const fa_element *k_g, *v_g;
+    const fa_element *k_g, *v_g; /* of a K/V head: the first row, in pages that of the first page that there is */
+    const fa_i32 *pages;         /* of the sequence, where there are pages */
     int begin, end;
     bool aligned; /* 16-byte copies */
 };
@@ -67,24 +68,33 @@ __device__ __forceinline__ key_tiles find_keys(const fa_params &p, const packed_
     const fa_i64 tiles = some;
     keys.begin = first + static_cast<int>(tiles * tile.split / SPLITS);
     keys.end = first + static_cast<int>(tiles * (tile.split + 1) / SPLITS);
-    keys.k_g = static_cast<const fa_element *>(p.k) + tile.batch * p.k_stride_b + tile.kv_head * p.k_stride_h;
-    keys.v_g = static_cast<const fa_element *>(p.v) + tile.batch * p.v_stride_b + tile.kv_head * p.v_stride_h;
+    const fa_i64 batch = HAS_PAGES ? 0 : tile.batch;
+    keys.pages = HAS_PAGES ? page_table(p, tile.batch) : nullptr;
+    keys.k_g = static_cast<const fa_element *>(p.k) + batch * p.k_stride_b + tile.kv_head * p.k_stride_h;
+    keys.v_g = static_cast<const fa_element *>(p.v) + batch * p.v_stride_b + tile.kv_head * p.v_stride_h;
     const fa_i64 addresses = reinterpret_cast<fa_i64>(keys.k_g) | reinterpret_cast<fa_i64>(keys.v_g);
     keys.aligned = (addresses | (p.k_stride_s | p.v_stride_s) * 2) % 16 == 0;
+    if constexpr (HAS_PAGES)
+        keys.aligned = keys.aligned && (p.k_stride_b | p.v_stride_b) % 8 == 0;
     return keys;
 }
 
 /* N rows of K or V from `row` on into a tile; rows past the last key become zero. */
 template <int COLUMNS>
 __device__ __forceinline__ void load_tile(fa_element *tile_s, const fa_element *head_g, fa_i64 stride, int row,
-                                          int seq_kv, bool aligned, int thread)
+                                          int seq_kv, bool aligned, int thread, const fa_params &p, const fa_i32 *pages,
+                                          fa_i64 stride_page)
 {
     constexpr int CHUNKS = COLUMNS / 8; /* of 8 elements, 16 bytes */
 #pragma unroll 4
     for (int item = thread; item < N * CHUNKS; item += GROUP_THREADS) {
         const int at = item / CHUNKS, chunk = item % CHUNKS, key = row + at;
         fa_element *to_s = tile_s + at * ((COLUMNS + 15) / 16 * 16 + 8) + chunk * 8;
-        const fa_element *from_g = head_g + min(key, seq_kv - 1) * stride + chunk * 8;
+        const fa_element *from_g = head_g + chunk * 8;
+        if constexpr (HAS_PAGES)
+            from_g += row_in_pages(p, pages, min(key, seq_kv - 1), stride_page, stride);
+        else
+            from_g += min(key, seq_kv - 1) * stride;
         if (aligned) {
             cp_async_16(to_s, from_g, key < seq_kv ? 16 : 0);
         } else {
@@ -114,8 +124,10 @@ __device__ __forceinline__ void load_keys(fa_element *ring_s, const key_tiles &k
 {
     if (tile < keys.end) {
         fa_element *k_s = ring_s + slot * SLOT_HALVES;
-        load_tile<FA_DIM>(k_s, keys.k_g, p.k_stride_s, tile * N, p.seq_kv, keys.aligned, thread);
-        load_tile<FA_DIM_V>(k_s + N * PITCH, keys.v_g, p.v_stride_s, tile * N, p.seq_kv, keys.aligned, thread);
+        load_tile<FA_DIM>(k_s, keys.k_g, p.k_stride_s, tile * N, p.seq_kv, keys.aligned, thread, p, keys.pages,
+                          p.k_stride_b);
+        load_tile<FA_DIM_V>(k_s + N * PITCH, keys.v_g, p.v_stride_s, tile * N, p.seq_kv, keys.aligned, thread, p,
+                            keys.pages, p.v_stride_b);
     }
     cp_async_commit();
 }

@@ -65,6 +65,12 @@ __device__ __forceinline__ bool find_sequence(sequence &seq, int &tile, const fa
     return false;
 }
 
+/* Where the pages of a sequence stand in the table. */
+__device__ __forceinline__ const fa_i32 *page_table(const fa_params &p, int batch)
+{
+    return p.pages + (p.page_start != nullptr ? p.page_start[batch] : batch * p.pages_stride);
+}
+
 /* The parameters of one sequence alone, as those of a dense batch of one: for kernels that read them in many places. */
 __device__ __forceinline__ void become_sequence(fa_params &p, const sequence &seq)
 {
@@ -75,6 +81,8 @@ __device__ __forceinline__ void become_sequence(fa_params &p, const sequence &se
     if (p.lse != nullptr)
         p.lse += seq.first_q * p.lse_stride_s;
     p.slopes += seq.batch * p.slopes_stride_b;
+    if constexpr (HAS_PAGES)
+        p.pages = page_table(p, seq.batch), p.page_start = nullptr, p.pages_stride = 0;
     p.seq_q = seq.seq_q, p.seq_kv = seq.seq_kv;
 }
 
@@ -101,12 +109,7 @@ __device__ __forceinline__ fa_element *key_rows(const void *tensor, const sequen
     return start + (HAS_VARLEN ? seq.first_kv * stride_s : seq.batch * stride_b) + kv_head * stride_h;
 }
 
-/* Where the pages of a sequence stand in the table, and a key's row from key_rows on. */
-__device__ __forceinline__ const fa_i32 *page_table(const fa_params &p, int batch)
-{
-    return p.pages + (p.page_start != nullptr ? p.page_start[batch] : batch * p.pages_stride);
-}
-
+/* A key's row from key_rows on. */
 __device__ __forceinline__ fa_i64 row_in_pages(const fa_params &p, const fa_i32 *table, int key, fa_i64 stride_page,
                                                fa_i64 stride_s)
 {
