@@ -4,7 +4,7 @@
  *   own, so a score needs no reduction; for P V the lanes share the head dimension. Two barriers per tile.
  * Softmax: online, a tile of keys at a time. The maximum takes five shuffles per row and tile; the sum is reduced once,
  *   at the end.
- * Features: all of forward attention with 16 bits, but pages. What a row sees is in shared/sequence.cuh, what changes
+ * Features: all of forward attention with 16 bits. What a row sees is in shared/sequence.cuh, what changes
  *   its scores in shared/score.cuh; feature_scores and store_output use them.
  * Builds on: scalar.   Knobs: M, N, WARPS, VEC (elements per global load), maxreg.
  * Shared memory: Q [M][DIM] (floats up to DIM 128), K [N][DIM + padding] (lanes on neighbouring keys read different

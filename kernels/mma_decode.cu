@@ -7,6 +7,7 @@
  * Softmax: online, with the exact maximum of the keys seen so far.
  * Builds on: mma.   Knobs: m (packed rows), n (keys of a tile), warps, stages, splits.
  * Shared memory: K and V [groups][stages][2][n][dim + 8]; after the loop the parts of the groups [groups][m][dim + 8].
+ * Features: what mma serves, and pages of any size.
  * Limits: dim up to 256, multiples of 8. */
 #include "mma/combine.cuh"
 #include "shared/packed.cuh"
