@@ -297,6 +297,56 @@ static void needs_are_read_and_checked(void **state)
     assert_non_null(strstr(why.text, "not 'heaps'"));
 }
 
+/* Each option asks for one feature; what changes nothing asks for none. */
+static void options_ask_for_features(void **state)
+{
+    static const struct {
+        const char *line;
+        int32_t features;
+    } cases[] = {
+        {"--causal", 0},
+        {"--window -1,-1", 0},
+        {"--window -1,3 --causal", 0},
+        {"--window -1,3", FA_FEATURE_WINDOW},
+        {"--window 0,-1", FA_FEATURE_WINDOW},
+        {"--chunk 5 --causal", FA_FEATURE_CHUNK},
+        {"--softcap 5", FA_FEATURE_SOFTCAP},
+        {"--sinks", FA_FEATURE_SINK},
+        {"--alibi", FA_FEATURE_ALIBI},
+        {"--bias", FA_FEATURE_BIAS},
+        {"--mask tree --seq 8", FA_FEATURE_MASK},
+        {"--dim-v 32", FA_FEATURE_DIM_V},
+        {"--dim-v 64", 0},
+        {"--lengths 3:8,0:5", FA_FEATURE_VARLEN},
+        {"--page-size 16", FA_FEATURE_PAGED},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        fa_problem p = make(cases[i].line);
+        if (fa_problem_features(&p) != cases[i].features)
+            fail_msg("%s asks for %#x", cases[i].line, (unsigned)fa_problem_features(&p));
+        drop(&p);
+    }
+}
+
+/* The last value that is taken, and the first that is not. */
+static void limits_are_where_they_are_said_to_be(void **state)
+{
+    static const char *const taken[] = {"--window 1048576,1048576", "--window -1,-1", "--mask tree --seq 4096"};
+    static const char *const refused[] = {"--window 1048577,0", "--window 0,1048577", "--window -2,0", "--window 0,-2",
+                                          "--mask tree --seq 4097"};
+    for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) {
+        fa_problem p = make(taken[i]);
+        drop(&p);
+    }
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        fa_options options;
+        fa_problem problem;
+        assert_int_equal(parse_words(refused[i], &options, &why), FA_PASS);
+        if (fa_problem_make(&options, &problem, &why) != FA_USAGE)
+            fail_msg("%s is taken", refused[i]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -304,6 +354,7 @@ int main(void)
         cmocka_unit_test(rows_are_found_and_found_again),  cmocka_unit_test(pages_hold_every_key_once),
         cmocka_unit_test(draws_have_every_kind_of_length), cmocka_unit_test(the_reference_is_attention),
         cmocka_unit_test(slopes_are_those_of_the_paper),   cmocka_unit_test(needs_are_read_and_checked),
+        cmocka_unit_test(options_ask_for_features),        cmocka_unit_test(limits_are_where_they_are_said_to_be),
     };
     return cmocka_run_group_tests_name("features", tests, NULL, NULL);
 }
