@@ -179,6 +179,7 @@ __device__ __forceinline__ void store_o(const fa_params &p, float (&o_r)[O_REGS]
 #if SINK && KEEP_REFERENCES
         __syncwarp(); /* two lanes of each quad kept the references */
         ld_shared_pair_at(ref, reference_address(buffers_s, warpgroup, thread));
+        __syncwarp(); /* before the next tile's are kept */
 #endif
 #pragma unroll
         for (int h = 0; h < 2; ++h)

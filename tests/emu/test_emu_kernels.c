@@ -141,14 +141,16 @@ static void rule_is_right(void **state)
     const fa_rule *rule = *state;
     const fa_knobs *k = &rule->knobs;
     const fa_kernel_row *of = NULL;
+    const int32_t most = rule->max_dim_v, dim_v = most > 0 && most < rule->max_dim ? most : rule->max_dim;
     fa_reason why;
     assert_int_equal(fa_registry_find(rule->name, &of, &why), FA_PASS);
-    char *arguments = fa_format(
-        "--batch 1 --heads 1 --seq %d --seq-kv %d --dim %d --dist sharp --m %d --n %d --warps %d --vec %d --stages %d "
-        "--swizzle %d --splits %d%s%s%s",
-        k->m + 7, 3 * k->n + k->m, rule->max_dim, k->m, k->n, k->warps, k->vec, k->stages, k->swizzle, k->splits,
-        rule->causal == 0 ? "" : " --causal", rule->features != 0 ? " --window 40,-1 --sinks" : "",
-        rule->min_arch >= 90 || of->traits.min_arch >= 90 ? " --arch sm_90a" : "");
+    char *arguments =
+        fa_format("--batch 1 --heads 1 --seq %d --seq-kv %d --dim %d --dim-v %d --dist sharp --m %d --n %d --warps %d "
+                  "--vec %d --stages %d "
+                  "--swizzle %d --splits %d%s%s%s",
+                  k->m + 7, 3 * k->n + k->m, rule->max_dim, dim_v, k->m, k->n, k->warps, k->vec, k->stages, k->swizzle,
+                  k->splits, rule->causal == 0 ? "" : " --causal", rule->features != 0 ? " --window 40,-1 --sinks" : "",
+                  rule->min_arch >= 90 || of->traits.min_arch >= 90 ? " --arch sm_90a" : "");
     const point at = {"rule", arguments, "", false};
     const combination c = {rule->variant, &at};
     char *failure = run_bench(&c, "random", "none");
