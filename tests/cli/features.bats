@@ -86,6 +86,8 @@ mla=(--kernel wgmma_mla --dim 576 --dim-v 512 --v-in-k --batch 1 --kv-heads 1)
     passes "${mla[@]}" --heads 9 --seq 1 --seq-kv 330 --splits 1 --dtype bf16 --dist outlier --scale 1
     refused 3 "takes pages of a multiple of 64 rows: not --page-size 32" \
         ./fa_bench "${small[@]}" "${mla[@]}" --page-size 32
+    ./fa_bench "${mla[@]}" --compile-only --arch sm_90a --quiet --json "$work/c.json" || [ $? -eq 4 ]
+    record_holds "$work/c.json" '.status == "not_run" or (.ptxas.spill_store_bytes == 0 and .ptxas.warnings == [])'
     refused 3 "wgmma_mla serves --dim 576 --dim-v 512 --v-in-k only" ./fa_bench "${small[@]}" --kernel wgmma_mla
     refused 3 "wgmma_mla serves --dim 576 --dim-v 512 --v-in-k only" \
         ./fa_bench "${small[@]}" --kernel wgmma_mla --dim 576 --dim-v 512
