@@ -19,7 +19,7 @@
 #include "compile/headers.h"
 #include "input/registry.h"
 
-#define ARGUMENTS_MAX 48
+#define ARGUMENTS_MAX 64
 
 typedef struct point {
     const char *name, *arguments;
@@ -146,8 +146,7 @@ static void rule_is_right(void **state)
     assert_int_equal(fa_registry_find(rule->name, &of, &why), FA_PASS);
     char *arguments =
         fa_format("--batch 1 --heads 1 --seq %d --seq-kv %d --dim %d --dim-v %d --dist sharp --m %d --n %d --warps %d "
-                  "--vec %d --stages %d "
-                  "--swizzle %d --splits %d%s%s%s",
+                  "--vec %d --stages %d --swizzle %d --splits %d%s%s%s",
                   k->m + 7, 3 * k->n + k->m, rule->max_dim, dim_v, k->m, k->n, k->warps, k->vec, k->stages, k->swizzle,
                   k->splits, rule->causal == 0 ? "" : " --causal", rule->features != 0 ? " --window 40,-1 --sinks" : "",
                   rule->min_arch >= 90 || of->traits.min_arch >= 90 ? " --arch sm_90a" : "");
