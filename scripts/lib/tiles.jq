@@ -43,7 +43,8 @@ def bad_compiled:
     def of_another_kernel: (.reason // "") | . == "" or test("^[a-z0-9_]+, which serves this problem: ");
     select((.status != "pass" and .status != "infeasible") or serialized or
         (.status == "infeasible" and of_another_kernel) or
-        ($defaults == 1 and (of_one_shape | not) and (.status != "pass" or .spill_bytes > 0 or (.warnings | length) > 0))) |
+        ($defaults == 1 and (of_one_shape | not) and
+            (.status != "pass" or .spill_bytes > 0 or (.warnings | length) > 0))) |
     "FAIL \(.point): \(.status) \(.reason // "") spills \(.spill_bytes) \(.warnings | join("; "))";
 
 # A line of options per point to run, without the knobs that only vary the layout (swizzle) or the class (acc). $only:
