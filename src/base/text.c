@@ -1,5 +1,6 @@
 #include "base/text.h"
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,4 +68,13 @@ char *fa_shell_word(const char *word)
     }
     *to = '\'';
     return made;
+}
+
+void fa_put(fa_writer *w, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    const int wrote = vsnprintf(w->text + w->used, w->size - w->used, format, arguments);
+    va_end(arguments);
+    w->used = w->used + (size_t)wrote < w->size ? w->used + (size_t)wrote : w->size - 1;
 }

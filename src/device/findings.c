@@ -1,8 +1,9 @@
 #include "device/findings.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "base/text.h"
 
 static bool is_equal_stores(const fa_finding *one) { return strcmp(one->fault, FA_EQUAL_STORES) == 0; }
 
@@ -30,36 +31,22 @@ void fa_findings_add(fa_findings *all, const fa_finding *one)
     all->list[at] = *one;
 }
 
-typedef struct writer {
-    char *text;
-    size_t size, used;
-} writer;
-
-__attribute__((format(printf, 2, 3))) static void put(writer *w, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    const int wrote = vsnprintf(w->text + w->used, w->size - w->used, format, arguments);
-    va_end(arguments);
-    w->used = w->used + (size_t)wrote < w->size ? w->used + (size_t)wrote : w->size - 1;
-}
-
 void fa_findings_text(const fa_findings *all, char *text, size_t size)
 {
-    writer w = {.text = text, .size = size};
-    put(&w, "%s", all->listed > 0 ? all->list[0].text : "");
+    fa_writer w = {.text = text, .size = size};
+    fa_put(&w, "%s", all->listed > 0 ? all->list[0].text : "");
     for (int32_t i = 1; i < all->listed; i++) {
         const fa_finding *f = &all->list[i];
         if (f->at[0][0] == '\0')
-            put(&w, "\nand %s", f->text);
+            fa_put(&w, "\nand %s", f->text);
         else
-            put(&w, "\nand %s%s%s: %s and %s", f->fault, f->memory[0] != '\0' ? " in " : "", f->memory, f->at[0],
-                f->at[1]);
+            fa_put(&w, "\nand %s%s%s: %s and %s", f->fault, f->memory[0] != '\0' ? " in " : "", f->memory, f->at[0],
+                   f->at[1]);
     }
     if (all->count > all->listed)
-        put(&w, "\nand %d more", (int)(all->count - all->listed));
+        fa_put(&w, "\nand %d more", (int)(all->count - all->listed));
     if (all->more)
-        put(&w, "\nthere may be others");
+        fa_put(&w, "\nthere may be others");
 }
 
 fa_status fa_findings_verdict(const fa_findings *all, fa_reason *why)

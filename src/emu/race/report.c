@@ -1,36 +1,22 @@
 #include "emu/race/report.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/process.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "emu/core/frame.h"
 #include "emu/core/report.h"
 #include "emu/race/thread.h"
 
 enum { DEPTH = 16 };
 
-typedef struct writer {
-    char *text;
-    size_t size, used;
-} writer;
-
-__attribute__((format(printf, 2, 3))) static void put(writer *w, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    const int wrote = vsnprintf(w->text + w->used, w->size - w->used, format, arguments);
-    va_end(arguments);
-    w->used = w->used + (size_t)wrote < w->size ? w->used + (size_t)wrote : w->size - 1;
-}
-
 /* The lines of the kernel's files that are among the frames, innermost first; `at` is the first. The line of an
  * instruction (kernels/shared/prims.cuh) stands behind that of its caller. */
-static void put_lines(writer *w, const char *frames, char at[FA_FINDING_AT])
+static void put_lines(fa_writer *w, const char *frames, char at[FA_FINDING_AT])
 {
     char previous[FA_EMU_FRAME] = "", instruction[FA_EMU_FRAME] = "", frame[FA_EMU_FRAME];
     for (const char *rest = frames; rest != NULL;) {
@@ -43,7 +29,7 @@ static void put_lines(writer *w, const char *frames, char at[FA_FINDING_AT])
         } else {
             if (at[0] == '\0')
                 snprintf(at, FA_FINDING_AT, "%.*s", FA_FINDING_AT - 1, fa_emu_frame_name(frame));
-            put(w, "\n    at %s%s", fa_emu_frame_name(frame), instruction);
+            fa_put(w, "\n    at %s%s", fa_emu_frame_name(frame), instruction);
             instruction[0] = '\0';
         }
     }
@@ -91,17 +77,17 @@ static void read_traces(const fa_race *race, traces *t)
     free(command);
 }
 
-static void put_frames(writer *w, const fa_race_access *access, const char *frames, char at[FA_FINDING_AT])
+static void put_frames(fa_writer *w, const fa_race_access *access, const char *frames, char at[FA_FINDING_AT])
 {
     if (frames != NULL) {
         put_lines(w, frames, at);
         return;
     }
     snprintf(at, FA_FINDING_AT, "byte 0x%" PRIx32, access->place);
-    put(w, "\n    at byte 0x%" PRIx32 " of the object (addr2line of binutils names the line)", access->place);
+    fa_put(w, "\n    at byte 0x%" PRIx32 " of the object (addr2line of binutils names the line)", access->place);
 }
 
-static void put_access(writer *w, const fa_race *race, const fa_race_access *access, const char *frames,
+static void put_access(fa_writer *w, const fa_race *race, const fa_race_access *access, const char *frames,
                        char at[FA_FINDING_AT])
 {
     const fa_emu_uint3 grid = race->launch->grid->grid;
@@ -112,42 +98,42 @@ static void put_access(writer *w, const fa_race *race, const fa_race_access *acc
                        : access->kind & FA_RACE_VOLATILE ? "volatile "
                                                          : "";
     if (actor) {
-        put(w, "%s by a %s of block (%u,%u,%u)", access->kind & FA_RACE_WRITE ? "write" : "read",
-            access->thread < race->launch->threads + FA_EMU_MAX_WARPS ? "product" : "bulk copy", block % grid.x,
-            block / grid.x % grid.y, block / (grid.x * grid.y));
+        fa_put(w, "%s by a %s of block (%u,%u,%u)", access->kind & FA_RACE_WRITE ? "write" : "read",
+               access->thread < race->launch->threads + FA_EMU_MAX_WARPS ? "product" : "bulk copy", block % grid.x,
+               block / grid.x % grid.y, block / (grid.x * grid.y));
         put_frames(w, access, frames, at);
         return;
     }
-    put(w, "%s%s by block (%u,%u,%u), CUDA thread %u, warp.lane %u.%u", what,
-        access->kind & FA_RACE_WRITE ? "write" : "read", block % grid.x, block / grid.x % grid.y,
-        block / (grid.x * grid.y), access->thread, access->thread / FA_EMU_WARP, access->thread % FA_EMU_WARP);
+    fa_put(w, "%s%s by block (%u,%u,%u), CUDA thread %u, warp.lane %u.%u", what,
+           access->kind & FA_RACE_WRITE ? "write" : "read", block % grid.x, block / grid.x % grid.y,
+           block / (grid.x * grid.y), access->thread, access->thread / FA_EMU_WARP, access->thread % FA_EMU_WARP);
     put_frames(w, access, frames, at);
 }
 
 static fa_finding explain(const fa_race *race, const fa_race_finding *f, const char *const frames[2])
 {
     fa_finding one = {.text = ""};
-    writer w = {.text = one.text, .size = sizeof one.text};
+    fa_writer w = {.text = one.text, .size = sizeof one.text};
     const char *memory = f->memory != NULL ? f->memory : "global memory", *fault = f->class != NULL ? f->class
                                                                                    : f->differs     ? FA_EMU_RACE
                                                                                                     : FA_EQUAL_STORES;
     snprintf(one.fault, sizeof one.fault, "%s", fault);
-    put(&w, "%s", fault);
+    fa_put(&w, "%s", fault);
     if (f->size > 0) {
         snprintf(one.memory, sizeof one.memory, "%s", memory);
-        put(&w, "%s%s", f->class != NULL ? " of " : f->differs ? " in " : " to ", memory);
+        fa_put(&w, "%s%s", f->class != NULL ? " of " : f->differs ? " in " : " to ", memory);
     }
     if (f->class == NULL && f->memory != NULL)
-        put(&w, ", byte %" PRIu64, f->offset);
+        fa_put(&w, ", byte %" PRIu64, f->offset);
     if (f->class == NULL)
-        put(&w, " (%u bytes)", f->size);
-    put(&w, ":\n  ");
+        fa_put(&w, " (%u bytes)", f->size);
+    fa_put(&w, ":\n  ");
     put_access(&w, race, &f->now, frames[0], one.at[0]);
     if (f->note[0] != '\0') {
-        put(&w, "\n  %s", f->note);
+        fa_put(&w, "\n  %s", f->note);
         return one;
     }
-    put(&w, "\n  %s ", f->between != NULL ? f->between : "not ordered after:");
+    fa_put(&w, "\n  %s ", f->between != NULL ? f->between : "not ordered after:");
     put_access(&w, race, &f->before, frames[1], one.at[1]);
     return one;
 }
