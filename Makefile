@@ -9,7 +9,7 @@ SAN ?=
 CPPFLAGS += -D_GNU_SOURCE -I. -Isrc -Iinclude
 CFLAGS ?= -O2 -g
 CFLAGS += -std=c17 -Wall -Wextra -Wshadow -Wmissing-prototypes -Wno-format-zero-length -Wno-missing-field-initializers
-CFLAGS += -fopenmp -MMD -MP
+CFLAGS += -Werror=incompatible-pointer-types -Werror=int-conversion -fopenmp -MMD -MP
 LDFLAGS += -rdynamic -fopenmp -Wl,-rpath,'$$ORIGIN/lib'
 LDLIBS += -lcjson -lcrypto -ldl -lm -lpthread
 ifneq ($(SAN),)

@@ -105,25 +105,29 @@ static void occupancy_by_hand(void **state)
 static void launches(void **state)
 {
     const fa_problem p = {.batch = 2, .heads = 8, .kv_heads = 8, .seq_q = 513, .seq_kv = 512, .dim = 64};
-    fa_kernel_info info = {
-        .m = 64, .threads = 128, .splits = 2, .workspace_bytes_per_block = 16, .workspace_bytes_fixed = 4};
-    const fa_launch tiles = fa_launch_of(&info, &p, 132);
+    fa_module module = {.info = {.m = 64,
+                                 .threads = 128,
+                                 .splits = 2,
+                                 .workspace_bytes_per_block = 16,
+                                 .workspace_bytes_fixed = 4}};
+    fa_kernel_info *const info = &module.info;
+    const fa_launch tiles = fa_launch_of(&module, &p, 132);
     assert_int_equal(tiles.tiles_m, 9);
     assert_int_equal(tiles.tiles, 144);
     assert_int_equal(tiles.grid, 288);
     assert_int_equal(tiles.workspace_bytes, 288 * 16 + 4);
-    info.grid = FA_GRID_PERSISTENT;
-    info.blocks_per_sm = 2;
-    assert_int_equal(fa_launch_of(&info, &p, 132).grid, 264);
-    assert_int_equal(fa_launch_of(&info, &p, 1000).grid, 288);
-    info.splits = 1, info.blocks_per_sm = 1,
-    info.cluster = 2; /* whole clusters: of a head's tiles, and of the resident blocks */
-    assert_int_equal(fa_launch_of(&info, &p, 131).grid, 130);
-    info.grid = FA_GRID_TILES;
-    assert_int_equal(fa_launch_of(&info, &p, 131).grid, 160);
-    assert_int_equal(fa_launch_of(&info, &p, 131).tiles, 144);
+    info->grid = FA_GRID_PERSISTENT;
+    info->blocks_per_sm = 2;
+    assert_int_equal(fa_launch_of(&module, &p, 132).grid, 264);
+    assert_int_equal(fa_launch_of(&module, &p, 1000).grid, 288);
+    info->splits = 1, info->blocks_per_sm = 1,
+    info->cluster = 2; /* whole clusters: of a head's tiles, and of the resident blocks */
+    assert_int_equal(fa_launch_of(&module, &p, 131).grid, 130);
+    info->grid = FA_GRID_TILES;
+    assert_int_equal(fa_launch_of(&module, &p, 131).grid, 160);
+    assert_int_equal(fa_launch_of(&module, &p, 131).tiles, 144);
     const fa_problem huge = {.batch = 1048576, .heads = 65536, .kv_heads = 1, .seq_q = 1, .seq_kv = 1, .dim = 16};
-    assert_int_equal(fa_launch_of(&info, &huge, 132).grid, 0);
+    assert_int_equal(fa_launch_of(&module, &huge, 132).grid, 0);
 }
 
 static void older_targets_run_as_ptx(void **state)
