@@ -1,18 +1,11 @@
 /* The static bound: reading a listing, the linear program, and bounds that can be worked out by hand. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-
-#include <cmocka.h>
-
 #include "base/file.h"
 #include "base/process.h"
 #include "timing/estimate.h"
 #include "timing/linear.h"
+#include "unit.h"
+
+#include <sys/stat.h>
 
 /* Entry, a loop of one product (4096 operations) with three exponentials, exit. */
 static const char LOOP[] = "\t.section\t.text.fa_kernel,\"ax\",@progbits\n"
@@ -62,7 +55,7 @@ static bool goes_to(const fa_sass *sass, int32_t from, int32_t to)
     return false;
 }
 
-static void test_blocks(void **state)
+TEST(test_blocks)
 {
     fa_sass sass = parse(LOOP);
     assert_int_equal(sass.instructions, 8);
@@ -76,7 +69,7 @@ static void test_blocks(void **state)
     fa_sass_free(&sass);
 }
 
-static void test_reconvergence_and_calls(void **state)
+TEST(test_reconvergence_and_calls)
 {
     fa_sass sass = parse("\t.section\t.text.fa_kernel,\"ax\",@progbits\n"
                          "        /*0000*/                   BSSY B0, `(.L_x_0) ;\n"
@@ -98,7 +91,7 @@ static void test_reconvergence_and_calls(void **state)
     fa_sass_free(&sass);
 }
 
-static void test_unknown_jump(void **state)
+TEST(test_unknown_jump)
 {
     fa_sass sass;
     fa_reason why;
@@ -108,7 +101,7 @@ static void test_unknown_jump(void **state)
     assert_int_equal(fa_sass_parse(fa_format("nothing here"), &sass, &why), FA_NOT_RUN);
 }
 
-static void test_costs(void **state)
+TEST(test_costs)
 {
     const fa_cost mufu = fa_cost_of(&(fa_instruction){"MUFU.EX2", "", false}, 90, 4096);
     assert_float_equal(mufu.clocks[FA_PIPE_MUFU], 2, 1e-12);
@@ -129,7 +122,7 @@ static void test_costs(void **state)
 }
 
 /* min 2a + 3b with a + b = 4, a + c = 1: a = 1, b = 3. */
-static void test_linear(void **state)
+TEST(test_linear)
 {
     static fa_linear program = {.rows = 2, .columns = 3, .right = {4, 1}, .cost = {2, 3, 0}};
     static double x[FA_LINEAR_COLUMNS], price[FA_LINEAR_ROWS];
@@ -145,7 +138,7 @@ static void test_linear(void **state)
 static const fa_work_need NEED = {
     .flop = 4096e3, .warps = 4, .sm_count = 1, .wave_factor = 1, .cc = 89, .tensor_flop = 1024};
 
-static void test_loop(void **state)
+TEST(test_loop)
 {
     fa_sass sass = parse(LOOP);
     fa_bound bound = fa_bound_of(&sass, &NEED);
@@ -167,7 +160,7 @@ static void test_loop(void **state)
 
 /* Each product costs 6 clocks of exponentials, or twice 8 of shared memory. Mixed so that both are equally busy,
  * x = 16 (1 - x) / 6: the share 8/11 of the first, 48/11 clocks a product. */
-static void test_mixed_ways(void **state)
+TEST(test_mixed_ways)
 {
     fa_sass sass = parse(TWO_WAYS);
     const fa_bound bound = fa_bound_of(&sass, &NEED);
@@ -177,7 +170,7 @@ static void test_mixed_ways(void **state)
     fa_sass_free(&sass);
 }
 
-static void test_no_products(void **state)
+TEST(test_no_products)
 {
     fa_sass sass = parse("\t.section\t.text.k,\n.L:\n        /*0000*/   IADD3 R2, R2, R3, RZ ;\n"
                          "        /*0010*/   @P0 BRA `(.L) ;\n        /*0020*/   EXIT ;\n");
@@ -188,7 +181,7 @@ static void test_no_products(void **state)
 }
 
 /* 6 blocks of 4 warps on 4 multiprocessors, one at a time: two of them do two. Head dim 64, 64 keys in steps of 32. */
-static void test_estimate(void **state)
+TEST(test_estimate)
 {
     double clocks[FA_PIPE_COUNT] = {[FA_PIPE_FMA] = 600, [FA_PIPE_TENSOR] = 1200};
     const fa_kernel_info info = {.m = 32, .n = 32, .vec = 8, .splits = 1, .grid = FA_GRID_TILES};
@@ -238,7 +231,7 @@ static void put(const char *folder, const char *name, const char *text)
 }
 
 /* A tool in its place that notes each call. */
-static void test_listing_is_kept(void **state)
+TEST(test_listing_is_kept)
 {
     char folder[] = "/tmp/fa_test_bound.XXXXXX", *path = getenv("PATH"), *calls = NULL;
     size_t size = 0;
@@ -273,16 +266,4 @@ static void test_listing_is_kept(void **state)
     free(tool);
     free(cubin);
     free(paths);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_blocks),       cmocka_unit_test(test_reconvergence_and_calls),
-        cmocka_unit_test(test_unknown_jump), cmocka_unit_test(test_costs),
-        cmocka_unit_test(test_linear),       cmocka_unit_test(test_loop),
-        cmocka_unit_test(test_mixed_ways),   cmocka_unit_test(test_no_products),
-        cmocka_unit_test(test_estimate),     cmocka_unit_test(test_listing_is_kept),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,11 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-
 #include "base/file.h"
 #include "base/process.h"
 #include "compile/cache.h"
 #include "compile/source_digest.h"
+#include "unit.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
 
 static fa_reason why;
 static char root[] = "/tmp/fa_test_cache.XXXXXX";
@@ -50,7 +43,7 @@ static fa_cache_entry publish(const fa_digest *key)
     return entry;
 }
 
-static void published_entries_are_found(void **state)
+TEST_WITH(published_entries_are_found, fresh_root, drop_root)
 {
     const fa_digest key = fa_sha256("key", 3);
     const fa_cache_entry made = publish(&key);
@@ -61,7 +54,7 @@ static void published_entries_are_found(void **state)
 }
 
 /* Every file of the entry, truncated or with one bit flipped, makes it a miss; publishing again mends it. */
-static void damaged_entries_are_rebuilt(void **state)
+TEST_WITH(damaged_entries_are_rebuilt, fresh_root, drop_root)
 {
     const fa_digest key = fa_sha256("key", 3);
     const char *const names[] = {"module.cubin", "log", "sums"};
@@ -81,7 +74,7 @@ static void damaged_entries_are_rebuilt(void **state)
     assert_true(found.hit);
 }
 
-static void losing_a_race_is_fine(void **state)
+TEST_WITH(losing_a_race_is_fine, fresh_root, drop_root)
 {
     const fa_digest key = fa_sha256("key", 3);
     fa_cache_entry slow;
@@ -96,7 +89,7 @@ static void losing_a_race_is_fine(void **state)
 }
 
 /* A cache that cannot be made (here: its parent is a file) still gives a folder to build in. */
-static void unusable_cache_falls_back(void **state)
+TEST_WITH(unusable_cache_falls_back, fresh_root, drop_root)
 {
     const fa_digest key = fa_sha256("key", 3);
     put(root, "file", "");
@@ -112,7 +105,7 @@ static void unusable_cache_falls_back(void **state)
     assert_int_not_equal(access(entry.folder, F_OK), 0);
 }
 
-static void discarded_builds_leave_nothing(void **state)
+TEST_WITH(discarded_builds_leave_nothing, fresh_root, drop_root)
 {
     const fa_digest key = fa_sha256("key", 3);
     fa_cache_entry entry;
@@ -125,7 +118,7 @@ static void discarded_builds_leave_nothing(void **state)
     fa_cache_discard(&entry);
 }
 
-static void source_digest_follows_includes(void **state)
+TEST_WITH(source_digest_follows_includes, fresh_root, drop_root)
 {
     fa_digest before, after, again;
     char *path = fa_format("%s/a.cu", root);
@@ -141,22 +134,8 @@ static void source_digest_follows_includes(void **state)
     free(path);
 }
 
-static void known_digest(void **state)
+TEST(known_digest)
 {
     /* FIPS 180-2, appendix B.1 */
     assert_string_equal(fa_sha256("abc", 3).hex, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(published_entries_are_found, fresh_root, drop_root),
-        cmocka_unit_test_setup_teardown(damaged_entries_are_rebuilt, fresh_root, drop_root),
-        cmocka_unit_test_setup_teardown(losing_a_race_is_fine, fresh_root, drop_root),
-        cmocka_unit_test_setup_teardown(unusable_cache_falls_back, fresh_root, drop_root),
-        cmocka_unit_test_setup_teardown(discarded_builds_leave_nothing, fresh_root, drop_root),
-        cmocka_unit_test_setup_teardown(source_digest_follows_includes, fresh_root, drop_root),
-        cmocka_unit_test(known_digest),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,18 +7,12 @@
 #include "check/repeats.h"
 #include "device/gpu_lock.h"
 #include "input/npy.h"
-#include "simulate.h"
 #include "run/params.h"
+#include "simulate.h"
+#include "unit.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #define ROW_OFF 23
 
@@ -479,7 +473,7 @@ static void expect(way candidate, way library, fa_status status, const char *wor
     discard(s);
 }
 
-static void a_good_kernel_passes(void **state)
+TEST(a_good_kernel_passes)
 {
     setup *s = make(WAY_GOOD, WAY_LIBRARY);
     assert_int_equal(check(s), FA_PASS);
@@ -503,7 +497,7 @@ static void a_good_kernel_passes(void **state)
     discard(s);
 }
 
-static void wrong_kernels_fail(void **state)
+TEST(wrong_kernels_fail)
 {
     expect(WAY_NOTHING, WAY_LIBRARY, FA_WRONG, "never written");
     expect(WAY_HALF, WAY_LIBRARY, FA_WRONG, "32 outputs are not finite");
@@ -523,7 +517,7 @@ static void wrong_kernels_fail(void **state)
     expect(WAY_FAULTS, WAY_LIBRARY, FA_ERROR, "seed 42: an illegal memory access");
 }
 
-static void the_log_sum_exp_is_checked_too(void **state)
+TEST(the_log_sum_exp_is_checked_too)
 {
     const struct {
         way way;
@@ -568,7 +562,7 @@ static void the_log_sum_exp_is_checked_too(void **state)
     discard(s);
 }
 
-static void every_fault_fails_against_every_reference(void **state)
+TEST(every_fault_fails_against_every_reference)
 {
     const int32_t sets[] = {FA_REFERENCE_CPU, FA_REFERENCE_CUBLAS, FA_REFERENCE_CPU | FA_REFERENCE_CUBLAS};
     for (sim_fault fault = SIM_MEAN_OF_V; fault <= SIM_CAUSAL_TOP_LEFT; fault++)
@@ -588,7 +582,7 @@ static void every_fault_fails_against_every_reference(void **state)
 }
 
 /* A kernel that says it is not deterministic is not held to it. */
-static void jitter_may_be_declared(void **state)
+TEST(jitter_may_be_declared)
 {
     setup *s = make(WAY_JITTER, WAY_LIBRARY);
     s->candidate.nondeterministic = true;
@@ -598,7 +592,7 @@ static void jitter_may_be_declared(void **state)
     discard(s);
 }
 
-static void the_first_element_is_compared(void **state)
+TEST(the_first_element_is_compared)
 {
     const uint16_t o[] = {1, 2}, other_o[] = {3, 2};
     const float lse[] = {1, 2}, other_lse[] = {4, 2};
@@ -613,7 +607,7 @@ static void the_first_element_is_compared(void **state)
 }
 
 /* Repeats on the emulator: each under another schedule, back to the first one after them, and before each seed. */
-static void schedules_take_turns(void **state)
+TEST(schedules_take_turns)
 {
     setup *s = make(WAY_GOOD, WAY_NO_LIBRARY);
     s->device.vary = fake_vary;
@@ -638,7 +632,7 @@ static void schedules_take_turns(void **state)
 }
 
 /* What the emulator repeats depends on the problem alone. */
-static void repeats_follow_from_the_problem(void **state)
+TEST(repeats_follow_from_the_problem)
 {
     const struct {
         fa_problem problem;
@@ -660,7 +654,7 @@ static void repeats_follow_from_the_problem(void **state)
     }
 }
 
-static void a_missing_library_is_said(void **state)
+TEST(a_missing_library_is_said)
 {
     setup *s = make(WAY_GOOD, WAY_NO_LIBRARY);
     assert_int_equal(check(s), FA_PASS);
@@ -699,7 +693,7 @@ static void a_missing_library_is_said(void **state)
 }
 
 /* A library that fails while it runs is an error, unless the kernel is wrong anyway. */
-static void a_failing_library_is_said(void **state)
+TEST(a_failing_library_is_said)
 {
     expect(WAY_GOOD, WAY_FAULTS, FA_ERROR, "seed 42: the cublas reference: an illegal memory access");
     setup *s = make(WAY_FAULT, WAY_FAULTS);
@@ -710,7 +704,7 @@ static void a_failing_library_is_said(void **state)
 }
 
 /* The plain reference: asked for, it checks every row beside the others; otherwise it stands in for cuBLAS. */
-static void the_plain_reference_checks_every_row(void **state)
+TEST(the_plain_reference_checks_every_row)
 {
     setup *s = make(WAY_GOOD, WAY_LIBRARY);
     plain_compiles = true;
@@ -753,7 +747,7 @@ static void the_plain_reference_checks_every_row(void **state)
 }
 
 /* Whatever its own fault is, it is no reference then, and the reason says where. */
-static void a_wrong_plain_reference_is_dropped(void **state)
+TEST(a_wrong_plain_reference_is_dropped)
 {
     const struct {
         way way;
@@ -790,7 +784,7 @@ static void a_wrong_plain_reference_is_dropped(void **state)
 
 /* A problem of which the CPU takes a sample: a wrong row beside it is found. In these inputs another row, 3877, is
  * beyond the sample's limits and right: the CPU clears it. */
-static void a_row_beside_the_sample_is_found(void **state)
+TEST(a_row_beside_the_sample_is_found)
 {
     const way ways[] = {WAY_LIBRARY, WAY_ROW_OFF, WAY_LSE_ROW_OFF};
     for (int wrong = 0; wrong < 3; wrong++) {
@@ -819,7 +813,7 @@ static void a_row_beside_the_sample_is_found(void **state)
 }
 
 /* A second candidate of the same problem draws nothing and makes no reference again. */
-static void later_candidates_share_inputs_and_references(void **state)
+TEST(later_candidates_share_inputs_and_references)
 {
     setup *s = make(WAY_GOOD, WAY_LIBRARY);
     plain_compiles = true;
@@ -854,7 +848,7 @@ static void later_candidates_share_inputs_and_references(void **state)
 }
 
 /* To 1e-9 of the largest |V| plus |R|, in every row and column, and of 1 + |R| in the log-sum-exp. */
-static void the_plain_reference_agrees_to_its_bound(void **state)
+TEST(the_plain_reference_agrees_to_its_bound)
 {
     const fa_problem problem = {.batch = 1, .heads = 1, .kv_heads = 1, .seq_q = 3, .seq_kv = 1, .dim = 16};
     uint16_t v[] = {FA_POISON, 0x4400, 0xC800}; /* poison, 4, -8 */
@@ -890,7 +884,7 @@ static void the_plain_reference_agrees_to_its_bound(void **state)
 }
 
 /* Unasked, it is made up to a limit; on the emulator it does not stand in. */
-static void the_plain_reference_costs_no_more_than_allowed(void **state)
+TEST(the_plain_reference_costs_no_more_than_allowed)
 {
     const int64_t work = 2 * 2 * (40 * 31 + 39 * 40 / 2) * 64; /* causal: 31 keys for the first row */
     for (int more = 0; more < 2; more++) {
@@ -913,7 +907,7 @@ static void the_plain_reference_costs_no_more_than_allowed(void **state)
 }
 
 /* What cuBLAS cannot serve is asked for once, and said each time; of another candidate that says nothing. */
-static void a_library_that_cannot_is_asked_once(void **state)
+TEST(a_library_that_cannot_is_asked_once)
 {
     setup *s = make(WAY_LIBRARY, WAY_WRONG_LIBRARY);
     plain_compiles = true;
@@ -951,7 +945,7 @@ static void a_library_that_cannot_is_asked_once(void **state)
 }
 
 /* The rows of a failure are told in tiles of the kernel's own; a library's are not known. */
-static void failures_are_told_in_the_kernels_tiles(void **state)
+TEST(failures_are_told_in_the_kernels_tiles)
 {
     const struct {
         fa_kind kind;
@@ -973,7 +967,7 @@ static void failures_are_told_in_the_kernels_tiles(void **state)
 }
 
 /* Accumulators in FP16 are judged against a baseline that has them too. */
-static void a_baseline_is_of_the_kernels_class(void **state)
+TEST(a_baseline_is_of_the_kernels_class)
 {
     double baseline[2];
     for (int32_t acc = 0; acc < 2; acc++) {
@@ -986,7 +980,7 @@ static void a_baseline_is_of_the_kernels_class(void **state)
     assert_true(baseline[0] > 0 && baseline[1] > 1.5 * baseline[0]);
 }
 
-static void tolerances_are_echoed_and_do_not_help(void **state)
+TEST(tolerances_are_echoed_and_do_not_help)
 {
     setup *s = make(WAY_FAULT, WAY_LIBRARY);
     s->kernel.fault = SIM_SCALE_OFF;
@@ -1012,7 +1006,7 @@ static void tolerances_are_echoed_and_do_not_help(void **state)
 }
 
 /* The recheck after timing finds what only then goes wrong, with contents of its own. */
-static void the_recheck_checks(void **state)
+TEST(the_recheck_checks)
 {
     const way ways[] = {WAY_NOTHING, WAY_CACHED, WAY_PAST_OUTPUT, WAY_FAULTS};
     for (size_t i = 0; i < 4; i++) {
@@ -1032,7 +1026,7 @@ static void the_recheck_checks(void **state)
 }
 
 /* The recheck asks the references of the check; the library is opened again only where it is the only one. */
-static void the_recheck_asks_the_same_references(void **state)
+TEST(the_recheck_asks_the_same_references)
 {
     const int32_t sets[] = {FA_REFERENCE_CUBLAS, FA_REFERENCE_CPU | FA_REFERENCE_CUBLAS, FA_REFERENCE_CPU};
     const int32_t loads[] = {1, 1, 0}, loads_again[] = {2, 1, 0};
@@ -1057,7 +1051,7 @@ static void the_recheck_asks_the_same_references(void **state)
     }
 }
 
-static void misaligned_tensors(void **state)
+TEST(misaligned_tensors)
 {
     for (int32_t misalign = 0; misalign < 8; misalign++) {
         setup *s = make(WAY_GOOD, WAY_NO_LIBRARY);
@@ -1073,7 +1067,7 @@ static void misaligned_tensors(void **state)
 }
 
 /* Every layout, with and without a start off 16 bytes; offsets beyond 32 bits too. */
-static void other_layouts(void **state)
+TEST(other_layouts)
 {
     for (fa_strides strides = FA_STRIDES_PADDED; strides <= FA_STRIDES_ODD; strides++) {
         setup *s = make(WAY_GOOD, WAY_NO_LIBRARY);
@@ -1112,7 +1106,7 @@ static void other_layouts(void **state)
 }
 
 /* The first and the last of five seeds are as asked for and come first; the others find what those cannot. */
-static void seeds_draw_more_than_numbers(void **state)
+TEST(seeds_draw_more_than_numbers)
 {
     setup *s = make(WAY_GOOD, WAY_GROUPS_PACKED);
     s->options.seeds = 5;
@@ -1149,7 +1143,7 @@ static void seeds_draw_more_than_numbers(void **state)
 }
 
 /* What the drawn seeds cost: not one launch, and hardly a byte, beside seeds that are all as asked for. */
-static void drawn_seeds_cost_next_to_nothing(void **state)
+TEST(drawn_seeds_cost_next_to_nothing)
 {
     size_t bytes[2];
     for (int asked = 0; asked < 2; asked++) {
@@ -1169,7 +1163,7 @@ static void drawn_seeds_cost_next_to_nothing(void **state)
 }
 
 /* More seeds than the record has room for are as asked for: what is not recorded is not drawn. */
-static void seeds_beyond_the_record_are_as_asked_for(void **state)
+TEST(seeds_beyond_the_record_are_as_asked_for)
 {
     setup *s = make(WAY_GOOD, WAY_NO_LIBRARY);
     s->options.seeds = FA_DRAWS_MAX + 9;
@@ -1185,7 +1179,7 @@ static void seeds_beyond_the_record_are_as_asked_for(void **state)
     discard(s);
 }
 
-static void parameters_of_a_launch(void **state)
+TEST(parameters_of_a_launch)
 {
     setup *s = make(WAY_GOOD, WAY_NO_LIBRARY);
     assert_int_equal(fa_buffers_make(&s->device, &s->problem, 100, &s->options, false, &s->candidate.buffers, &s->why),
@@ -1204,7 +1198,7 @@ static void parameters_of_a_launch(void **state)
 }
 
 /* One window of the L2 holds K and V when V lies right behind K's guard; the check of the guards works as before. */
-static void k_and_v_lie_together_where_the_l2_keeps_them(void **state)
+TEST(k_and_v_lie_together_where_the_l2_keeps_them)
 {
     setup *s = make(WAY_GOOD, WAY_NO_LIBRARY);
     s->options.l2_persist = FA_L2_PERSIST_KV;
@@ -1218,7 +1212,7 @@ static void k_and_v_lie_together_where_the_l2_keeps_them(void **state)
     discard(s);
 }
 
-static void too_large_is_refused_before_allocation(void **state)
+TEST(too_large_is_refused_before_allocation)
 {
     setup *s = make(WAY_GOOD, WAY_NO_LIBRARY);
     s->problem = (fa_problem){1000000, 8, 8, 512, 512, 64, false, 0.125f};
@@ -1274,7 +1268,7 @@ static void types_of_npy(setup *s, const char *folder)
     fa_tensors_free(&want);
 }
 
-static void dump_and_load(void **state)
+TEST(dump_and_load)
 {
     char folder[] = "/tmp/fa_check_XXXXXX";
     assert_non_null(mkdtemp(folder));
@@ -1345,42 +1339,4 @@ static void dump_and_load(void **state)
         free(path);
     }
     rmdir(folder);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_good_kernel_passes),
-        cmocka_unit_test(wrong_kernels_fail),
-        cmocka_unit_test(the_log_sum_exp_is_checked_too),
-        cmocka_unit_test(every_fault_fails_against_every_reference),
-        cmocka_unit_test(jitter_may_be_declared),
-        cmocka_unit_test(the_first_element_is_compared),
-        cmocka_unit_test(schedules_take_turns),
-        cmocka_unit_test(repeats_follow_from_the_problem),
-        cmocka_unit_test(a_missing_library_is_said),
-        cmocka_unit_test(a_failing_library_is_said),
-        cmocka_unit_test(the_plain_reference_checks_every_row),
-        cmocka_unit_test(a_wrong_plain_reference_is_dropped),
-        cmocka_unit_test(a_row_beside_the_sample_is_found),
-        cmocka_unit_test(the_plain_reference_agrees_to_its_bound),
-        cmocka_unit_test(the_plain_reference_costs_no_more_than_allowed),
-        cmocka_unit_test(a_library_that_cannot_is_asked_once),
-        cmocka_unit_test(later_candidates_share_inputs_and_references),
-        cmocka_unit_test(failures_are_told_in_the_kernels_tiles),
-        cmocka_unit_test(a_baseline_is_of_the_kernels_class),
-        cmocka_unit_test(tolerances_are_echoed_and_do_not_help),
-        cmocka_unit_test(the_recheck_checks),
-        cmocka_unit_test(the_recheck_asks_the_same_references),
-        cmocka_unit_test(misaligned_tensors),
-        cmocka_unit_test(other_layouts),
-        cmocka_unit_test(seeds_draw_more_than_numbers),
-        cmocka_unit_test(drawn_seeds_cost_next_to_nothing),
-        cmocka_unit_test(seeds_beyond_the_record_are_as_asked_for),
-        cmocka_unit_test(parameters_of_a_launch),
-        cmocka_unit_test(k_and_v_lie_together_where_the_l2_keeps_them),
-        cmocka_unit_test(too_large_is_refused_before_allocation),
-        cmocka_unit_test(dump_and_load),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,7 @@
 /* Copies through the pinned halves, on a driver that does nothing before it is waited for: a half that is used too
  * early shows. */
 #include "cuda/copy.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 enum { QUEUE = 4 };
 
@@ -108,7 +102,7 @@ static void there_and_back(fa_cuda *cuda, size_t bytes)
     free(back);
 }
 
-static void every_byte_arrives(void **state)
+TEST(every_byte_arrives)
 {
     const size_t half = FA_CUDA_STAGING_BYTES / 2;
     const size_t sizes[] = {1,
@@ -129,7 +123,7 @@ static void every_byte_arrives(void **state)
     assert_int_equal(driver.pinned, 0);
 }
 
-static void small_copies_pin_nothing(void **state)
+TEST(small_copies_pin_nothing)
 {
     fa_cuda cuda = cuda_make();
     there_and_back(&cuda, 4096);
@@ -138,7 +132,7 @@ static void small_copies_pin_nothing(void **state)
     fa_cuda_copy_close(&cuda);
 }
 
-static void without_pinned_memory_the_driver_does_it(void **state)
+TEST(without_pinned_memory_the_driver_does_it)
 {
     fa_cuda cuda = cuda_make();
     driver.no_pinned = true;
@@ -147,7 +141,7 @@ static void without_pinned_memory_the_driver_does_it(void **state)
     fa_cuda_copy_close(&cuda);
 }
 
-static void a_fault_is_said(void **state)
+TEST(a_fault_is_said)
 {
     fa_cuda cuda = cuda_make();
     fa_device device = {.self = &cuda};
@@ -161,15 +155,4 @@ static void a_fault_is_said(void **state)
     fa_cuda_copy_close(&cuda);
     free(a);
     free(b);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_byte_arrives),
-        cmocka_unit_test(small_copies_pin_nothing),
-        cmocka_unit_test(without_pinned_memory_the_driver_does_it),
-        cmocka_unit_test(a_fault_is_said),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

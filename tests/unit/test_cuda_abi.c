@@ -4,18 +4,14 @@
 #include "cuda/nvml.h"
 #include "fa_params.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 static const abi_value ours[] = {
 #define FA_VALUE(what) {#what, (long long)(what)},
 #include "cuda_abi.def"
 };
 
-static void same_numbers_as_cuda_h(void **state)
+TEST(same_numbers_as_cuda_h)
 {
     if (cuda_abi_theirs_count == 0)
         skip();
@@ -27,7 +23,7 @@ static void same_numbers_as_cuda_h(void **state)
     }
 }
 
-static void tensor_map_fits_the_kernel_parameters(void **state)
+TEST(tensor_map_fits_the_kernel_parameters)
 {
     assert_int_equal(sizeof(CUtensorMap), sizeof(fa_tensor_map));
     assert_int_equal(offsetof(fa_params, q_map) % 64, 0);
@@ -37,7 +33,7 @@ static void tensor_map_fits_the_kernel_parameters(void **state)
     assert_int_equal(sizeof(fa_params), 1216); /* no padding: parameters are compared byte by byte */
 }
 
-static void a_machine_without_a_driver_is_told_so(void **state)
+TEST(a_machine_without_a_driver_is_told_so)
 {
     fa_cuda_api api;
     fa_reason why = {""};
@@ -49,7 +45,7 @@ static void a_machine_without_a_driver_is_told_so(void **state)
     assert_null(api.library);
 }
 
-static void nvml_that_is_not_there_knows_nothing(void **state)
+TEST(nvml_that_is_not_there_knows_nothing)
 {
     fa_nvml nvml;
     fa_nvml_open(&nvml, "ffff:ff:1f.7");
@@ -60,15 +56,4 @@ static void nvml_that_is_not_there_knows_nothing(void **state)
     assert_int_equal(fa_nvml_max_sm_mhz(&nvml), 0);
     assert_false(fa_nvml_driver(&nvml, driver, sizeof driver));
     fa_nvml_close(&nvml);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(same_numbers_as_cuda_h),
-        cmocka_unit_test(tensor_map_fits_the_kernel_parameters),
-        cmocka_unit_test(a_machine_without_a_driver_is_told_so),
-        cmocka_unit_test(nvml_that_is_not_there_knows_nothing),
-    };
-    return cmocka_run_group_tests_name("cuda_abi", tests, NULL, NULL);
 }

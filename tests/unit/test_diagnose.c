@@ -6,15 +6,9 @@
 #include "check/rules.h"
 #include "golden.h"
 #include "input/layout.h"
+#include "unit.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 static double noise(uint64_t i) /* -1 to 1 */
 {
@@ -236,7 +230,7 @@ static void spoil_and_say(golden *g, scene *s, const uint16_t *right, int fault,
         say_library(g, s, &v);
 }
 
-static void faults_are_described(void **state)
+TEST(faults_are_described)
 {
     golden g = {0};
     const struct {
@@ -275,7 +269,7 @@ static void faults_are_described(void **state)
 }
 
 /* "zeros" and the like are said of rows that are so in every column. */
-static void a_pattern_holds_for_whole_rows(void **state)
+TEST(a_pattern_holds_for_whole_rows)
 {
     const struct {
         uint16_t value;
@@ -294,7 +288,7 @@ static void a_pattern_holds_for_whole_rows(void **state)
 }
 
 /* Two wrong rows with the same values are alike in one head; those of two heads are not compared. */
-static void rows_of_one_head_are_alike(void **state)
+TEST(rows_of_one_head_are_alike)
 {
     for (int other_head = 0; other_head < 2; other_head++) {
         scene s = open_scene((fa_problem){1, 2, 2, 8, 9, 16, false, 0.25f}, 8, 1, 1.0, 1e-3);
@@ -309,7 +303,7 @@ static void rows_of_one_head_are_alike(void **state)
 }
 
 /* Where the right rows are much alike, wrong ones must be so far more: here they are not. */
-static void rows_that_should_be_alike_are_not_accused(void **state)
+TEST(rows_that_should_be_alike_are_not_accused)
 {
     scene s = open_scene_of((fa_problem){1, 1, 1, 8, 9, 16, false, 0.25f}, 8, 1, 1.0, 1e-3, 0.01);
     for (int row = 2; row < 5; row++)
@@ -322,7 +316,7 @@ static void rows_that_should_be_alike_are_not_accused(void **state)
 }
 
 /* BF16 is eight times as coarse, and so is the slack of its largest error. */
-static void the_slack_is_that_of_the_type(void **state)
+TEST(the_slack_is_that_of_the_type)
 {
     for (fa_dtype dtype = FA_DTYPE_FP16; dtype <= FA_DTYPE_BF16; dtype++) {
         scene s = open_scene((fa_problem){1, 1, 1, 8, 9, 16, false, 0.25f}, 8, 1, 1.0, 1e-3);
@@ -340,7 +334,7 @@ static void the_slack_is_that_of_the_type(void **state)
 }
 
 /* Row r is off by r steps in every element, up or down: only the mean is too large, and the rows above it are named. */
-static void rows_above_the_mean_are_marked(void **state)
+TEST(rows_above_the_mean_are_marked)
 {
     golden g = {0};
     const fa_problem problem = {2, 2, 1, 13, 40, 16, false, 0.25f};
@@ -408,7 +402,7 @@ static double limit_of(scene *s, int way, bool library)
     return low;
 }
 
-static void limits_are_where_they_were_set(void **state)
+TEST(limits_are_where_they_were_set)
 {
     golden g = {0};
     const fa_problem few = {1, 2, 2, 9, 40, 16, false, 0.25f}, many = {1, 2, 1, 200, 40, 32, false, 0.25f};
@@ -437,7 +431,7 @@ static void say_lse(golden *g, const scene *s, const float *lse, bool acc_fp16)
                v.max_abs_err, v.baseline_max_abs_err, v.worst.batch, v.worst.head, v.worst.row, v.failure);
 }
 
-static void log_sums_are_judged(void **state)
+TEST(log_sums_are_judged)
 {
     golden g = {0};
     for (int64_t step = 1; step <= 3; step += 2) {
@@ -476,7 +470,7 @@ static void log_sums_are_judged(void **state)
     golden_compare(&g, "log_sums.txt");
 }
 
-static void merging_keeps_the_worse_and_adds_up(void **state)
+TEST(merging_keeps_the_worse_and_adds_up)
 {
     golden g = {0};
     for (int i = 0; i < 64; i++) {
@@ -518,7 +512,7 @@ static void merging_keeps_the_worse_and_adds_up(void **state)
     golden_compare(&g, "merges.txt");
 }
 
-static void draws_and_inputs_are_those_of_the_seed(void **state)
+TEST(draws_and_inputs_are_those_of_the_seed)
 {
     golden g = {0};
     const fa_problem problems[] = {{2, 4, 2, 5, 70, 24, true, 0.2f},    {1, 3, 3, 40, 33, 128, false, 2.0f},
@@ -580,7 +574,7 @@ static void say_layout(golden *g, const fa_layout *l)
     free(back);
 }
 
-static void layouts_are_those_of_the_word(void **state)
+TEST(layouts_are_those_of_the_word)
 {
     golden g = {0};
     const fa_problem problems[] = {{3, 4, 2, 5, 7, 16, false, 0.25f},
@@ -594,22 +588,4 @@ static void layouts_are_those_of_the_word(void **state)
                 say_layout(&g, &l);
             }
     golden_compare(&g, "layouts.txt");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(faults_are_described),
-        cmocka_unit_test(a_pattern_holds_for_whole_rows),
-        cmocka_unit_test(rows_of_one_head_are_alike),
-        cmocka_unit_test(rows_that_should_be_alike_are_not_accused),
-        cmocka_unit_test(the_slack_is_that_of_the_type),
-        cmocka_unit_test(rows_above_the_mean_are_marked),
-        cmocka_unit_test(limits_are_where_they_were_set),
-        cmocka_unit_test(log_sums_are_judged),
-        cmocka_unit_test(merging_keeps_the_worse_and_adds_up),
-        cmocka_unit_test(draws_and_inputs_are_those_of_the_seed),
-        cmocka_unit_test(layouts_are_those_of_the_word),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,10 @@
 /* Features beyond dense forward: what a row sees, how lengths lie, and FP64 attention by a loop of its own. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "check/draw.h"
 #include "check/reference.h"
 #include "input/needs.h"
-#include "shared.h"
+#include "unit.h"
+
+#include <math.h>
 
 static fa_reason why;
 
@@ -60,7 +52,7 @@ static const char *const lines[] = {
     "--lengths draw --batch 11 --seq 30 --seq-kv 50 --chunk 8 --strides padded",
 };
 
-static void keys_and_pairs_match_a_count(void **state)
+TEST(keys_and_pairs_match_a_count)
 {
     for (size_t l = 0; l < sizeof lines / sizeof *lines; l++) {
         fa_problem p = make(lines[l]);
@@ -88,7 +80,7 @@ static void keys_and_pairs_match_a_count(void **state)
 }
 
 /* A tree: a row sees itself and what its parent sees, one parent among the few rows before it. */
-static void a_tree_is_a_tree(void **state)
+TEST(a_tree_is_a_tree)
 {
     fa_problem p = make("--seq 40 --seq-kv 50 --mask tree --batch 3");
     bool branches = false;
@@ -106,7 +98,7 @@ static void a_tree_is_a_tree(void **state)
     assert_true(branches);
 }
 
-static void rows_are_found_and_found_again(void **state)
+TEST(rows_are_found_and_found_again)
 {
     fa_problem p = make("--lengths 3,0,5:2,1 --heads 2 --strides padded");
     int64_t used = 0;
@@ -122,7 +114,7 @@ static void rows_are_found_and_found_again(void **state)
 }
 
 /* Every key has a page of its own, in no order, and free pages lie between; a draw shares some. */
-static void pages_hold_every_key_once(void **state)
+TEST(pages_hold_every_key_once)
 {
     fa_problem p = make("--lengths 3:40,7:0,5:33,1:4 --page-size 4 --kv-heads 2 --heads 4");
     int ascending = 0, held = 0;
@@ -149,7 +141,7 @@ static void pages_hold_every_key_once(void **state)
     drop(&p);
 }
 
-static void draws_have_every_kind_of_length(void **state)
+TEST(draws_have_every_kind_of_length)
 {
     for (int seed = 0; seed < 20; seed++) {
         char line[80];
@@ -211,7 +203,7 @@ static long double plain_row(const fa_problem *p, const fa_tensors *t, const fa_
     return logl(sum);
 }
 
-static void the_reference_is_attention(void **state)
+TEST(the_reference_is_attention)
 {
     static const char *const more[] = {"",
                                        " --softcap 2",
@@ -247,7 +239,7 @@ static void the_reference_is_attention(void **state)
 }
 
 /* Slopes of the paper for 8 heads, and of the authors' code for 12. */
-static void slopes_are_those_of_the_paper(void **state)
+TEST(slopes_are_those_of_the_paper)
 {
     const fa_problem eight = make("--heads 8 --alibi"), twelve = make("--heads 12 --alibi");
     fa_score_tensors t = fa_score_tensors_make(&eight, 1);
@@ -261,7 +253,7 @@ static void slopes_are_those_of_the_paper(void **state)
     fa_score_tensors_free(&t);
 }
 
-static void needs_are_read_and_checked(void **state)
+TEST(needs_are_read_and_checked)
 {
     static const struct {
         const char *needs, *line, *says; /* NULL: it serves it */
@@ -298,7 +290,7 @@ static void needs_are_read_and_checked(void **state)
 }
 
 /* Each option asks for one feature; what changes nothing asks for none. */
-static void options_ask_for_features(void **state)
+TEST(options_ask_for_features)
 {
     static const struct {
         const char *line;
@@ -329,7 +321,7 @@ static void options_ask_for_features(void **state)
 }
 
 /* The last value that is taken, and the first that is not. */
-static void limits_are_where_they_are_said_to_be(void **state)
+TEST(limits_are_where_they_are_said_to_be)
 {
     static const char *const taken[] = {"--window 1048576,1048576", "--window -1,-1", "--mask tree --seq 4096"};
     static const char *const refused[] = {"--window 1048577,0", "--window 0,1048577", "--window -2,0", "--window 0,-2",
@@ -345,16 +337,4 @@ static void limits_are_where_they_are_said_to_be(void **state)
         if (fa_problem_make(&options, &problem, &why) != FA_USAGE)
             fail_msg("%s is taken", refused[i]);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(keys_and_pairs_match_a_count),    cmocka_unit_test(a_tree_is_a_tree),
-        cmocka_unit_test(rows_are_found_and_found_again),  cmocka_unit_test(pages_hold_every_key_once),
-        cmocka_unit_test(draws_have_every_kind_of_length), cmocka_unit_test(the_reference_is_attention),
-        cmocka_unit_test(slopes_are_those_of_the_paper),   cmocka_unit_test(needs_are_read_and_checked),
-        cmocka_unit_test(options_ask_for_features),        cmocka_unit_test(limits_are_where_they_are_said_to_be),
-    };
-    return cmocka_run_group_tests_name("features", tests, NULL, NULL);
 }

@@ -1,12 +1,6 @@
 /* Findings of the emulator: told apart by class, memory and lines, equal-value stores last, twenty of them listed. */
 #include "device/findings.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 static fa_finding race(const char *fault, const char *first, const char *second)
 {
@@ -24,7 +18,7 @@ static void add(fa_findings *all, const char *fault, const char *first, const ch
     fa_findings_add(all, &one);
 }
 
-static void lines_in_either_order_are_one_finding(void **state)
+TEST(lines_in_either_order_are_one_finding)
 {
     fa_findings all = {.count = 0};
     add(&all, "data race", "k.cu:1", "k.cu:2");
@@ -39,7 +33,7 @@ static void lines_in_either_order_are_one_finding(void **state)
     assert_int_equal(all.listed, 4);
 }
 
-static void equal_values_hide_nothing(void **state)
+TEST(equal_values_hide_nothing)
 {
     fa_findings all = {.count = 0};
     char line[32], text[4096];
@@ -64,7 +58,7 @@ static void equal_values_hide_nothing(void **state)
 }
 
 /* As many real ones as the list holds leave no room for others. */
-static void twenty_are_listed(void **state)
+TEST(twenty_are_listed)
 {
     fa_findings all = {.count = 0};
     char line[32];
@@ -76,14 +70,4 @@ static void twenty_are_listed(void **state)
     assert_int_equal(all.count, FA_FINDINGS_LISTED + 3);
     assert_string_equal(all.list[FA_FINDINGS_LISTED - 1].at[0], "k.cu:119");
     assert_string_equal(all.list[FA_FINDINGS_LISTED - 1].fault, "data race");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lines_in_either_order_are_one_finding),
-        cmocka_unit_test(equal_values_hide_nothing),
-        cmocka_unit_test(twenty_are_listed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

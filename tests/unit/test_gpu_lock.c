@@ -1,17 +1,12 @@
 /* The lock on a GPU: any number of processes check at once, one alone measures time. */
 #include "device/gpu_lock.h"
+#include "unit.h"
 
 #include <poll.h>
 #include <signal.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 /* Another process that takes the lock on the GPU `bus`, says so on one pipe, and keeps it until a byte comes on the
  * other. */
@@ -81,7 +76,7 @@ static void forget(const char *bus)
     unlink(path);
 }
 
-static void one_times_alone(void **state)
+TEST(one_times_alone)
 {
     const char *bus = bus_of_this_test("");
     other timing = start(bus, FA_GPU_LOCK_EXCLUSIVE);
@@ -99,7 +94,7 @@ static void one_times_alone(void **state)
     forget(bus);
 }
 
-static void any_number_check_at_once(void **state)
+TEST(any_number_check_at_once)
 {
     const char *bus = bus_of_this_test("");
     other a = start(bus, FA_GPU_LOCK_SHARED), b = start(bus, FA_GPU_LOCK_SHARED);
@@ -114,7 +109,7 @@ static void any_number_check_at_once(void **state)
     forget(bus);
 }
 
-static void another_gpu_is_another_lock(void **state)
+TEST(another_gpu_is_another_lock)
 {
     char first[32];
     snprintf(first, sizeof first, "%s", bus_of_this_test("a"));
@@ -129,7 +124,7 @@ static void another_gpu_is_another_lock(void **state)
 }
 
 /* The lock of a process that dies is free. */
-static void a_killed_process_keeps_nothing(void **state)
+TEST(a_killed_process_keeps_nothing)
 {
     const char *bus = bus_of_this_test("");
     other killed = start(bus, FA_GPU_LOCK_EXCLUSIVE);
@@ -142,15 +137,4 @@ static void a_killed_process_keeps_nothing(void **state)
     assert_true(has_the_lock(&next, AT_LAST_MS));
     end(&next);
     forget(bus);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_times_alone),
-        cmocka_unit_test(any_number_check_at_once),
-        cmocka_unit_test(another_gpu_is_another_lock),
-        cmocka_unit_test(a_killed_process_keeps_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,5 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "compile/host_code.h"
+#include "unit.h"
 
 /* Names of the host's declarations of a file, joined by blanks; "?" when nothing is known of it. */
 static const char *host_of(const char *text)
@@ -25,7 +18,7 @@ static const char *host_of(const char *text)
     return names;
 }
 
-static void a_launcher_main_and_what_uses_them(void **state)
+TEST(a_launcher_main_and_what_uses_them)
 {
     assert_string_equal(host_of("__global__ void k(int *x) { x[0] = 1; }\n"
                                 "void launch(int *x) { k<<<1, 32>>>(x); }\n"
@@ -38,7 +31,7 @@ static void a_launcher_main_and_what_uses_them(void **state)
                         "forward PYBIND11_MODULE");
 }
 
-static void device_code_stays(void **state)
+TEST(device_code_stays)
 {
     assert_string_equal(
         host_of("template <typename T, int N = 4>\n"
@@ -51,14 +44,14 @@ static void device_code_stays(void **state)
         "");
 }
 
-static void macros_with_host_code_mark_who_uses_them(void **state)
+TEST(macros_with_host_code_mark_who_uses_them)
 {
     assert_string_equal(host_of("#define CHECK(call) do { if ((call) != cudaSuccess) abort(); } \\\n    while (0)\n"
                                 "void prepare() { CHECK(0); }\nint other() { return 1; }\n"),
                         "prepare");
 }
 
-static void types_and_their_users(void **state)
+TEST(types_and_their_users)
 {
     assert_string_equal(host_of("struct names { std::vector<int> all; };\nfloat count_of(names &n);\n"
                                 "float count_of(names &n) { return 0; }\nstruct plain { int x; };\n"),
@@ -70,7 +63,7 @@ static void types_and_their_users(void **state)
 }
 
 /* Words of the language, and the types that a template is specialised for, are nobody's names. */
-static void names_of_specialisations(void **state)
+TEST(names_of_specialisations)
 {
     assert_string_equal(host_of("template <class T> struct info { int x; };\n"
                                 "template <> struct info<const float> { std::vector<int> all; };\n"
@@ -80,13 +73,13 @@ static void names_of_specialisations(void **state)
                         "");
 }
 
-static void brackets_that_do_not_match(void **state)
+TEST(brackets_that_do_not_match)
 {
     assert_string_equal(host_of("void f() { if (1) {\n#ifdef A\n }\n#else\n g();\n"), "?");
     assert_string_equal(host_of("const char *s = R\"(} \" {)\"; int main() { return '}'; }\n"), "main");
 }
 
-static void plain_functions(void **state)
+TEST(plain_functions)
 {
     static const struct {
         const char *text;
@@ -106,18 +99,4 @@ static void plain_functions(void **state)
             fail_msg("%s", cases[i].text);
         fa_host_code_free(&file);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_launcher_main_and_what_uses_them),
-        cmocka_unit_test(device_code_stays),
-        cmocka_unit_test(macros_with_host_code_mark_who_uses_them),
-        cmocka_unit_test(types_and_their_users),
-        cmocka_unit_test(names_of_specialisations),
-        cmocka_unit_test(brackets_that_do_not_match),
-        cmocka_unit_test(plain_functions),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,17 +4,10 @@
 #include "check/lse.h"
 #include "check/recompute.h"
 #include "check/rules.h"
-#include "shared.h"
 #include "simulate.h"
+#include "unit.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 enum { TILE_M = 16, TILE_N = 32, FEW_KEYS = 4 };
 
@@ -76,7 +69,7 @@ static void named(const bench *b, const char *line, const char *mistake)
 }
 
 /* Every field of the right recipe is right. */
-static void the_right_recipe_gives_the_reference(void **state)
+TEST(the_right_recipe_gives_the_reference)
 {
     const char *const lines[] = {
         "--batch 2 --heads 4 --kv-heads 2 --seq 20 --seq-kv 33 --dim 24 --causal",
@@ -115,7 +108,7 @@ static void the_right_recipe_gives_the_reference(void **state)
 }
 
 #define SHAPE "--batch 2 --heads 4 --kv-heads 2 --seq 40 "
-static void simulated_mistakes_are_named(void **state)
+TEST(simulated_mistakes_are_named)
 {
     static const struct {
         sim_fault fault;
@@ -219,7 +212,7 @@ static void bias_of_head_0(fa_problem *p, fa_tensors *t)
                 plane * sizeof(uint16_t));
 }
 
-static void other_problems_are_named(void **state)
+TEST(other_problems_are_named)
 {
     static const struct {
         change *make;
@@ -275,7 +268,7 @@ static void other_problems_are_named(void **state)
 
 /* What is off in another way has no name: sums that are too coarse, an output that is scaled, noise; one row in three
  * that has a mistake beside others that have none. */
-static void other_faults_are_not_named(void **state)
+TEST(other_faults_are_not_named)
 {
     const char *const lines[] = {SHAPE "--seq-kv 200", SHAPE "--causal", SHAPE "--dim 16 --kv-heads 1 --seq-kv 33",
                                  SHAPE "--causal --dtype bf16 --seq-kv 100"};
@@ -309,7 +302,7 @@ static void other_faults_are_not_named(void **state)
 }
 
 /* A mistake in a few of the rows, and noise in the others. */
-static void most_rows_must_be_explained(void **state)
+TEST(most_rows_must_be_explained)
 {
     for (int every = 1; every < 8; every += 2) {
         bench b = open_bench(SHAPE);
@@ -325,7 +318,7 @@ static void most_rows_must_be_explained(void **state)
 }
 
 /* NaN in rows that see no key, in those that see none of their tile's first keys, in one row of these groups more. */
-static void rows_of_nan_say_what_they_share(void **state)
+TEST(rows_of_nan_say_what_they_share)
 {
     static const struct {
         const char *line;
@@ -364,7 +357,7 @@ static void rows_of_nan_say_what_they_share(void **state)
 }
 
 /* Wrong log-sum-exps, made from the right one and the largest score of a row. */
-static void mistakes_of_a_log_sum_exp_are_named(void **state)
+TEST(mistakes_of_a_log_sum_exp_are_named)
 {
     static const struct {
         const char *line, *mistake;   /* NULL: none fits */
@@ -412,18 +405,4 @@ static void mistakes_of_a_log_sum_exp_are_named(void **state)
         free(lse);
         close_bench(&b);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_right_recipe_gives_the_reference),
-        cmocka_unit_test(simulated_mistakes_are_named),
-        cmocka_unit_test(other_problems_are_named),
-        cmocka_unit_test(other_faults_are_not_named),
-        cmocka_unit_test(most_rows_must_be_explained),
-        cmocka_unit_test(rows_of_nan_say_what_they_share),
-        cmocka_unit_test(mistakes_of_a_log_sum_exp_are_named),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

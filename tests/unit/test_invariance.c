@@ -1,14 +1,9 @@
 /* fa_timing_invariance on a device of host memory, with kernels whose time depends on earlier launches. */
 #include "golden.h"
 #include "timing/invariance.h"
+#include "unit.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 enum { COUNT = 64 };
 
@@ -197,7 +192,7 @@ static fa_status try_scripted(float times, float beside, double *ratio, fa_reaso
 }
 
 /* 1.25 times the shortest and a microsecond, of any of the three; a second attempt counts alone. */
-static void times_may_differ_a_little(void **state)
+TEST(times_may_differ_a_little)
 {
     double ratio = 0;
     fa_reason why = {""};
@@ -218,7 +213,7 @@ static void times_may_differ_a_little(void **state)
 }
 
 /* Three rounds at least, however long they take. */
-static void slow_rounds_are_few(void **state)
+TEST(slow_rounds_are_few)
 {
     double ratio = 0;
     fa_reason why = {""};
@@ -231,7 +226,7 @@ static void slow_rounds_are_few(void **state)
 }
 
 /* Outputs of timed launches: 2e-3 and 2e-3 of the value. */
-static void timed_outputs_may_differ_in_last_bits(void **state)
+TEST(timed_outputs_may_differ_in_last_bits)
 {
     double ratio = 0;
     fa_reason why = {""};
@@ -252,7 +247,7 @@ static void timed_outputs_may_differ_in_last_bits(void **state)
 }
 
 /* Each sample after the same copies, launches and fills: a line a sample, with the first elements of q and o. */
-static void samples_begin_alike(void **state)
+TEST(samples_begin_alike)
 {
     golden g = {0};
     double ratio = 0;
@@ -274,7 +269,7 @@ static fa_status no_memory(fa_device *device, size_t bytes, fa_ptr *pointer, fa_
 }
 
 /* Inputs of 0 bytes or of more than 1 GiB are neither tested nor copied. The output does not count. */
-static void large_inputs_are_left_out(void **state)
+TEST(large_inputs_are_left_out)
 {
     const size_t quarter = (size_t)1 << 27; /* elements of a quarter of a gigabyte */
     const struct {
@@ -302,7 +297,7 @@ static void large_inputs_are_left_out(void **state)
     }
 }
 
-static void an_honest_kernel_passes(void **state)
+TEST(an_honest_kernel_passes)
 {
     double ratio = 0;
     fa_reason why = {""};
@@ -310,7 +305,7 @@ static void an_honest_kernel_passes(void **state)
     assert_true(ratio >= 1.0 && ratio < 1.1);
 }
 
-static void time_must_not_depend_on_earlier_launches(void **state)
+TEST(time_must_not_depend_on_earlier_launches)
 {
     double ratio = 0;
     fa_reason why = {""};
@@ -321,22 +316,11 @@ static void time_must_not_depend_on_earlier_launches(void **state)
     assert_non_null(strstr(why.text, "depends on what an earlier launch left"));
 }
 
-static void an_old_output_is_wrong(void **state)
+TEST(an_old_output_is_wrong)
 {
     double ratio = 0;
     fa_reason why = {""};
     assert_int_equal(try_way(WAY_BY_POINTER, &ratio, &why), FA_WRONG);
     assert_non_null(strstr(why.text, "a timed launch on new inputs"));
     assert_int_equal(try_way(WAY_NEVER_TIMED, &ratio, &why), FA_WRONG); /* the poison stays */
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_honest_kernel_passes),   cmocka_unit_test(time_must_not_depend_on_earlier_launches),
-        cmocka_unit_test(an_old_output_is_wrong),    cmocka_unit_test(large_inputs_are_left_out),
-        cmocka_unit_test(times_may_differ_a_little), cmocka_unit_test(timed_outputs_may_differ_in_last_bits),
-        cmocka_unit_test(samples_begin_alike),       cmocka_unit_test(slow_rounds_are_few),
-    };
-    return cmocka_run_group_tests_name("invariance", tests, NULL, NULL);
 }

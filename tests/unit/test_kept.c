@@ -1,12 +1,6 @@
 /* What a process keeps of the problems that it has checked: which are the same, how much, and for how long. */
 #include "check/kept.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 static const fa_problem problem = {
     .batch = 2, .heads = 4, .kv_heads = 2, .seq_q = 8, .seq_kv = 16, .dim = 16, .scale = 0.25f};
@@ -38,7 +32,7 @@ static bool is_there(const fa_problem *p, const fa_draw *d)
 }
 
 /* Everything that decides inputs or references decides the key; what a candidate's check adds to a draw does not. */
-static void the_key_is_all_that_decides(void **state)
+TEST(the_key_is_all_that_decides)
 {
     enum { CASES = 30 };
     fa_digest keys[CASES];
@@ -104,7 +98,7 @@ static void the_key_is_all_that_decides(void **state)
 }
 
 /* A tile decides which rows a sample has, and nothing where there is no sample. */
-static void the_tile_counts_where_rows_are_sampled(void **state)
+TEST(the_tile_counts_where_rows_are_sampled)
 {
     const fa_problem large = {.batch = 1, .heads = 16, .kv_heads = 16, .seq_q = 8192, .seq_kv = 8192, .dim = 64};
     const fa_problem *const both[] = {&problem, &large};
@@ -115,7 +109,7 @@ static void the_tile_counts_where_rows_are_sampled(void **state)
 }
 
 /* The entries that were not used for longest go first, and an entry that is too large is not kept at all. */
-static void memory_is_bounded(void **state)
+TEST(memory_is_bounded)
 {
     fa_draw draws[4] = {draw, draw, draw, draw};
     for (int i = 0; i < 4; i++)
@@ -143,7 +137,7 @@ static void memory_is_bounded(void **state)
 }
 
 /* A kernel of the emulator may write anywhere: what has changed since is made again. */
-static void what_has_changed_is_not_kept(void **state)
+TEST(what_has_changed_is_not_kept)
 {
     const fa_digest key = key_of(&problem, &draw);
     for (int part = 0; part < 5; part++) {
@@ -171,15 +165,4 @@ static void what_has_changed_is_not_kept(void **state)
         fa_kept_close(kept, (size_t)1 << 30);
     }
     fa_kept_clear();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_key_is_all_that_decides),
-        cmocka_unit_test(the_tile_counts_where_rows_are_sampled),
-        cmocka_unit_test(memory_is_bounded),
-        cmocka_unit_test(what_has_changed_is_not_kept),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

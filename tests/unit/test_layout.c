@@ -1,18 +1,12 @@
 /* Layouts of --strides: strides, gaps, blocks, and that scatter and gather are each other's inverse. */
 #include "input/layout.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 enum { GAP = 0xFFFF };
 
 static const fa_problem problem = {2, 6, 3, 5, 7, 16, false, 0.25f};
 
-static void strides_of_each_word(void **state)
+TEST(strides_of_each_word)
 {
     const fa_layout packed = fa_layout_of(&problem, FA_STRIDES_PACKED, 0, FA_K);
     assert_true(packed.stride_s == 16 && packed.stride_h == 7 * 16 && packed.stride_b == 3 * 7 * 16);
@@ -30,7 +24,7 @@ static void strides_of_each_word(void **state)
 }
 
 /* Rows of an odd length leave room for all of them. */
-static void odd_strides_hold_what_is_inside(void **state)
+TEST(odd_strides_hold_what_is_inside)
 {
     for (int32_t seq = 1; seq <= 9; seq++)
         for (uint64_t seed = 0; seed < 90; seed++)
@@ -43,7 +37,7 @@ static void odd_strides_hold_what_is_inside(void **state)
 }
 
 /* Every element keeps its place by the strides; gaps hold the filler; nothing is lost. */
-static void scatter_and_gather(void **state)
+TEST(scatter_and_gather)
 {
     const fa_problem shapes[] = {problem,
                                  {1, 6, 3, 5, 7, 16, false, 0.25f},
@@ -77,7 +71,7 @@ static void scatter_and_gather(void **state)
             }
 }
 
-static void an_element_lies_where_the_strides_say(void **state)
+TEST(an_element_lies_where_the_strides_say)
 {
     const fa_layout l = fa_layout_of(&problem, FA_STRIDES_PADDED, 0, FA_V);
     uint16_t *dense = fa_alloc(2 * 3 * 7 * 16 * 2), *image = fa_alloc(l.block_count * 2);
@@ -94,7 +88,7 @@ static void an_element_lies_where_the_strides_say(void **state)
 }
 
 /* The last part of a far tensor begins beyond what 32 bits count, whichever dimension is stretched. */
-static void far_is_beyond_32_bits(void **state)
+TEST(far_is_beyond_32_bits)
 {
     const fa_problem shapes[] = {problem,
                                  {1, 6, 3, 5, 7, 16, false, 0.25f},
@@ -112,7 +106,7 @@ static void far_is_beyond_32_bits(void **state)
 }
 
 /* 15 seeds in a row: one dimension of one tensor, or of all four, has a remainder, and each such pattern comes once. */
-static void odd_strides_take_turns(void **state)
+TEST(odd_strides_take_turns)
 {
     const fa_problem heads_of_5 = {2, 5, 1, 3, 7, 24, false, 0.25f};
     for (uint64_t first = 41; first < 44; first++) {
@@ -141,7 +135,7 @@ static void odd_strides_take_turns(void **state)
 }
 
 /* The log-sum-exp has strides of its own, of whole floats. */
-static void the_log_sum_exp_is_laid_too(void **state)
+TEST(the_log_sum_exp_is_laid_too)
 {
     const fa_layout padded = fa_layout_of(&problem, FA_STRIDES_PADDED, 0, FA_L);
     assert_true(padded.stride_s == 4 && padded.stride_h > 5 * 4 && padded.stride_b > 6 * padded.stride_h);
@@ -150,15 +144,4 @@ static void the_log_sum_exp_is_laid_too(void **state)
     assert_true(bshd.stride_h == 2 && bshd.stride_s == 6 * 2 && bshd.stride_b == 5 * 6 * 2);
     const fa_layout far = fa_layout_of(&problem, FA_STRIDES_FAR, 0, FA_L);
     assert_true(far.blocks == 1 && far.stride_s == 2 && far.stride_h == 10 && far.stride_b == 60);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(strides_of_each_word),        cmocka_unit_test(odd_strides_hold_what_is_inside),
-        cmocka_unit_test(scatter_and_gather),          cmocka_unit_test(an_element_lies_where_the_strides_say),
-        cmocka_unit_test(far_is_beyond_32_bits),       cmocka_unit_test(odd_strides_take_turns),
-        cmocka_unit_test(the_log_sum_exp_is_laid_too),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,12 +12,7 @@
 #define HAVE_CUDNN 1
 #endif
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #define SAME_VALUE(ours, theirs) _Static_assert((int)(ours) == (int)(theirs), #theirs)
 #define IS_INT_SIZED(type) _Static_assert(sizeof(type) == sizeof(int), #type)
@@ -170,25 +165,16 @@ HAS_SIGNATURE(cudnnBackendGetAttribute, cudnnStatus_t(const cudnnBackendDescript
 HAS_SIGNATURE(cudnnBackendExecute, cudnnStatus_t(cudnnHandle_t, cudnnBackendDescriptor_t, cudnnBackendDescriptor_t));
 #endif
 
-static void cublas_declarations_match(void **state)
+TEST(cublas_declarations_match)
 {
 #ifndef HAVE_CUBLAS
     skip();
 #endif
 }
 
-static void cudnn_declarations_match(void **state)
+TEST(cudnn_declarations_match)
 {
 #ifndef HAVE_CUDNN
     skip();
 #endif
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cublas_declarations_match),
-        cmocka_unit_test(cudnn_declarations_match),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,16 +2,10 @@
 #include "base/file.h"
 #include "base/process.h"
 #include "cuda/lib_open.h"
+#include "unit.h"
 
 #include <dlfcn.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static const char *const NAMES[] = {"libfa_no_such.so.7", "libfa_probe.so.9", NULL};
 
@@ -65,15 +59,15 @@ static void found_below_a_folder_of_the_path(const char *below)
     remove_root(root);
 }
 
-static void found_in_the_folder_itself(void **state) { found_below_a_folder_of_the_path("."); }
+TEST(found_in_the_folder_itself) { found_below_a_folder_of_the_path("."); }
 
-static void found_in_a_wheel(void **state)
+TEST(found_in_a_wheel)
 {
     found_below_a_folder_of_the_path("nvidia/cudnn/lib");
     found_below_a_folder_of_the_path("nvidia/cu13/lib");
 }
 
-static void refused_with_the_loaders_words(void **state)
+TEST(refused_with_the_loaders_words)
 {
     void *library = NULL;
     fa_reason why = {""};
@@ -82,14 +76,4 @@ static void refused_with_the_loaders_words(void **state)
     unsetenv("FA_LIBRARY_PATH");
     assert_non_null(strstr(why.text, "libfa_no_such.so.7"));
     assert_non_null(strstr(why.text, "cannot open shared object file"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(found_in_the_folder_itself),
-        cmocka_unit_test(found_in_a_wheel),
-        cmocka_unit_test(refused_with_the_loaders_words),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

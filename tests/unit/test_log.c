@@ -1,17 +1,8 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/file.h"
 #include "compile/cuda.h"
 #include "compile/launch.h"
 #include "compile/log.h"
-#include "shared.h"
+#include "unit.h"
 
 /* As NVRTC 13.0 prints it. */
 static const char nvrtc_log[] =
@@ -28,7 +19,7 @@ static const char nvrtc_log[] =
     "cmem[0]\n"
     "ptxas info    : Compile time = 14.102 ms\n";
 
-static void figures_of_the_entry(void **state)
+TEST(figures_of_the_entry)
 {
     fa_ptxas x = {.known = false};
     assert_true(fa_log_ptxas(nvrtc_log, "fa_kernel", &x));
@@ -43,7 +34,7 @@ static void figures_of_the_entry(void **state)
     assert_non_null(strstr(x.warnings[0], "C7510"));
 }
 
-static void no_figures_without_the_entry(void **state)
+TEST(no_figures_without_the_entry)
 {
     fa_ptxas x = {.known = false};
     assert_false(fa_log_ptxas(nvrtc_log, "nope", &x));
@@ -51,7 +42,7 @@ static void no_figures_without_the_entry(void **state)
     assert_false(fa_log_ptxas("garbage\n\n\n", "fa_kernel", &x));
 }
 
-static void sentences_of_static_asserts(void **state)
+TEST(sentences_of_static_asserts)
 {
     char text[128];
     assert_true(fa_log_static_assert("k.cu(1): error: static assertion failed with \"light: say \"so\" here\"\n  x\n",
@@ -62,7 +53,7 @@ static void sentences_of_static_asserts(void **state)
     assert_false(fa_log_static_assert("k.cu(1): error: identifier \"x\" is undefined\n", text, sizeof text));
 }
 
-static void static_shared_memory_over_the_limit(void **state)
+TEST(static_shared_memory_over_the_limit)
 {
     assert_int_equal(
         fa_log_static_smem_overflow(
@@ -73,7 +64,7 @@ static void static_shared_memory_over_the_limit(void **state)
     assert_int_equal(fa_log_static_smem_overflow(nvrtc_log), 0);
 }
 
-static void error_lines_are_kept(void **state)
+TEST(error_lines_are_kept)
 {
     char text[256];
     fa_log_errors("k.cu(1): warning: w\n  line\nk.cu(7): error: bad\n  int x = y;\n          ^\n\nnoise\n", text,
@@ -91,7 +82,7 @@ static void error_lines_are_kept(void **state)
     assert_true(strlen(tiny) < sizeof tiny);
 }
 
-static void occupancy_by_hand(void **state)
+TEST(occupancy_by_hand)
 {
     fa_reason why;
     fa_arch_limits limits;
@@ -102,14 +93,11 @@ static void occupancy_by_hand(void **state)
     assert_int_equal(fa_occupancy_of(&limits, 1024, 255, 0).blocks_per_sm, 0);
 }
 
-static void launches(void **state)
+TEST(launches)
 {
     const fa_problem p = {.batch = 2, .heads = 8, .kv_heads = 8, .seq_q = 513, .seq_kv = 512, .dim = 64};
-    fa_module module = {.info = {.m = 64,
-                                 .threads = 128,
-                                 .splits = 2,
-                                 .workspace_bytes_per_block = 16,
-                                 .workspace_bytes_fixed = 4}};
+    fa_module module = {
+        .info = {.m = 64, .threads = 128, .splits = 2, .workspace_bytes_per_block = 16, .workspace_bytes_fixed = 4}};
     fa_kernel_info *const info = &module.info;
     const fa_launch tiles = fa_launch_of(&module, &p, 132);
     assert_int_equal(tiles.tiles_m, 9);
@@ -130,7 +118,7 @@ static void launches(void **state)
     assert_int_equal(fa_launch_of(&module, &huge, 132).grid, 0);
 }
 
-static void older_targets_run_as_ptx(void **state)
+TEST(older_targets_run_as_ptx)
 {
     assert_true(fa_needs_ptx("sm_89", "sm_90"));
     assert_true(fa_needs_ptx("sm_80", "sm_120"));
@@ -160,19 +148,4 @@ static void older_targets_run_as_ptx(void **state)
     assert_non_null(strstr(text, ".entry fa_kernel"));
     assert_string_equal(module.ptx_arch, "compute_89");
     free(text);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(figures_of_the_entry),
-        cmocka_unit_test(no_figures_without_the_entry),
-        cmocka_unit_test(sentences_of_static_asserts),
-        cmocka_unit_test(static_shared_memory_over_the_limit),
-        cmocka_unit_test(error_lines_are_kept),
-        cmocka_unit_test(occupancy_by_hand),
-        cmocka_unit_test(launches),
-        cmocka_unit_test(older_targets_run_as_ptx),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,8 @@
 /* The rule for the log-sum-exp: right ones pass, wrong ones never, and the words say where. */
 #include "check/lse.h"
+#include "unit.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 /* 3 rows of 7 see no key when causal: 7 queries, 4 keys. */
 static const fa_problem problem = {2, 3, 1, 7, 4, 16, true, 0.25f};
@@ -48,7 +43,7 @@ static void close_bench(bench *b)
 static fa_lse_verdict judge(const bench *b) { return fa_judge_lse(&problem, &b->reference, b->lse, false); }
 
 /* By hand: the scores of the row's keys, each a dot product. */
-static void the_reference_is_the_logarithm_of_the_sum(void **state)
+TEST(the_reference_is_the_logarithm_of_the_sum)
 {
     bench *b = open_bench(1, false);
     for (int64_t i = 0; i < ROWS; i++) {
@@ -69,7 +64,7 @@ static void the_reference_is_the_logarithm_of_the_sum(void **state)
     close_bench(b);
 }
 
-static void right_ones_pass(void **state)
+TEST(right_ones_pass)
 {
     bench *b = open_bench(5, false);
     fa_lse_verdict v = judge(b);
@@ -83,7 +78,7 @@ static void right_ones_pass(void **state)
     close_bench(b);
 }
 
-static void wrong_ones_fail(void **state)
+TEST(wrong_ones_fail)
 {
     const struct {
         int row;
@@ -125,7 +120,7 @@ static void wrong_ones_fail(void **state)
 }
 
 /* A larger error of a large value that allows it is not the worst, before or after the one that is wrong. */
-static void the_worst_row_breaks_the_rule(void **state)
+TEST(the_worst_row_breaks_the_rule)
 {
     (void)state;
     const fa_problem full = {1, 1, 1, 3, 4, 16, false, 0.25f};
@@ -143,7 +138,7 @@ static void the_worst_row_breaks_the_rule(void **state)
 }
 
 /* The first row and the last, of the result and of the baseline. */
-static void every_row_counts(void **state)
+TEST(every_row_counts)
 {
     const fa_problem full = {1, 1, 1, 3, 4, 16, false, 0.25f};
     for (int row = 0; row < 3; row++) {
@@ -160,7 +155,7 @@ static void every_row_counts(void **state)
 }
 
 /* The mistakes that are easily made: log2, the sum without the maximum, the maximum without the sum. */
-static void other_quantities_fail(void **state)
+TEST(other_quantities_fail)
 {
     bench *b = open_bench(1, false);
     for (int i = 0; i < ROWS; i++)
@@ -175,7 +170,7 @@ static void other_quantities_fail(void **state)
 }
 
 /* FP16 accumulation may be off by twice what its baseline is off by; FP32 accumulation may not. */
-static void the_lower_class_has_more_room(void **state)
+TEST(the_lower_class_has_more_room)
 {
     bench *b = open_bench(1, true);
     const double baseline = judge(b).baseline_max_abs_err;
@@ -191,7 +186,7 @@ static void the_lower_class_has_more_room(void **state)
 }
 
 /* BF16 probabilities may add up wrong by 2^-8. */
-static void bf16_has_eight_times_the_room(void **state)
+TEST(bf16_has_eight_times_the_room)
 {
     bench *b = open_bench(1, false);
     fa_problem bf16 = problem;
@@ -207,7 +202,7 @@ static void bf16_has_eight_times_the_room(void **state)
     close_bench(b);
 }
 
-static void merging_keeps_the_worse(void **state)
+TEST(merging_keeps_the_worse)
 {
     fa_lse_verdict all = {.done = false};
     const fa_lse_verdict good = {.done = true, .passed = true, .rows_checked = 10, .max_abs_err = 0.1},
@@ -225,20 +220,4 @@ static void merging_keeps_the_worse(void **state)
     fa_lse_verdict_merge(&all, &none);
     assert_true(!all.passed && all.rows_checked == 40 && all.mismatches == 3 && all.nonfinite == 1);
     assert_string_equal(all.failure, "bad");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_reference_is_the_logarithm_of_the_sum),
-        cmocka_unit_test(right_ones_pass),
-        cmocka_unit_test(wrong_ones_fail),
-        cmocka_unit_test(the_worst_row_breaks_the_rule),
-        cmocka_unit_test(every_row_counts),
-        cmocka_unit_test(other_quantities_fail),
-        cmocka_unit_test(the_lower_class_has_more_room),
-        cmocka_unit_test(bf16_has_eight_times_the_room),
-        cmocka_unit_test(merging_keeps_the_worse),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,23 +1,17 @@
 /* fa_time on synthetic samples: stopping, dropping, floor, warm-up, impossible times, launches that do nothing. */
 #include "base/process.h"
 #include "fake_gpu.h"
-#include "shared.h"
-
 #include "timing/measure.h"
+#include "unit.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 static fake_gpu gpu;
 static fa_options options;
 static fa_reason why;
 
 static int ordinary_options(void **state) { return options = fake_options(), 0; }
+#define FRESH(name) TEST_WITH(name, ordinary_options, NULL)
 
 static fa_timing time_ok(void)
 {
@@ -30,7 +24,7 @@ static fa_timing time_ok(void)
     return timing;
 }
 
-static void a_steady_kernel_needs_the_least_samples(void **state)
+FRESH(a_steady_kernel_needs_the_least_samples)
 {
     fake_gpu_make(&gpu, 5.0, 5.0);
     gpu.noise = 0.002;
@@ -53,7 +47,7 @@ static void a_steady_kernel_needs_the_least_samples(void **state)
     assert_false(time_ok().gated);
 }
 
-static void noise_asks_for_more_samples(void **state)
+FRESH(noise_asks_for_more_samples)
 {
     fake_gpu_make(&gpu, 5.0, 5.0);
     gpu.noise = 0.05;
@@ -65,7 +59,7 @@ static void noise_asks_for_more_samples(void **state)
 
 static double two_values(fake_gpu *g, int kernel, long n) { return n % 2 ? 100.0 : 120.0; }
 
-static void never_more_than_ten_thousand_samples(void **state)
+FRESH(never_more_than_ten_thousand_samples)
 {
     fake_gpu_make(&gpu, 0, 0);
     gpu.us = two_values; /* the median's interval is [100, 120] for ever */
@@ -75,7 +69,7 @@ static void never_more_than_ten_thousand_samples(void **state)
     assert_false(t.settled);
 }
 
-static void never_more_than_max_time(void **state)
+FRESH(never_more_than_max_time)
 {
     fake_gpu_make(&gpu, 5000.0, 0);
     gpu.wall_s = 0.005;
@@ -85,7 +79,7 @@ static void never_more_than_max_time(void **state)
     assert_true(t.us.count >= 1 && t.us.count <= 10);
 }
 
-static void max_time_ends_a_noisy_run(void **state)
+FRESH(max_time_ends_a_noisy_run)
 {
     fake_gpu_make(&gpu, 0, 0);
     gpu.us = two_values;
@@ -104,7 +98,7 @@ static bool every_third(fake_gpu *g, long n) { return n % 3 == 1; }
 
 static double slow_when_throttled(fake_gpu *g, int kernel, long n) { return g->throttled(g, n) ? 200.0 : 100.0; }
 
-static void throttled_samples_are_dropped(void **state)
+FRESH(throttled_samples_are_dropped)
 {
     fake_gpu_make(&gpu, 0, 0);
     gpu.throttled = every_tenth;
@@ -116,7 +110,7 @@ static void throttled_samples_are_dropped(void **state)
     near(t.us.mean, 100.0, 1e-12);
 }
 
-static void too_many_throttled_samples_are_said(void **state)
+FRESH(too_many_throttled_samples_are_said)
 {
     fake_gpu_make(&gpu, 0, 0);
     gpu.throttled = every_third;
@@ -132,7 +126,7 @@ static bool every_fifth(fake_gpu *g, long n) { return n % 5 == 2; }
 static bool more_than_a_fifth(fake_gpu *g, long n) { return every_fifth(g, n) || n % 100 == 6; } /* the first timed */
 
 /* A fifth of the samples may be dropped, and a fifth may wait; one more may not. */
-static void a_fifth_is_allowed(void **state)
+FRESH(a_fifth_is_allowed)
 {
     options.min_samples = 99; /* the poisoned one makes a hundred */
     fake_gpu_make(&gpu, 0, 0);
@@ -162,7 +156,7 @@ static void a_fifth_is_allowed(void **state)
 
 static double sliced(fake_gpu *g, int kernel, long n) { return n % 8 == 5 ? 400.0 : 100.0; }
 
-static void someone_elses_work_is_noise(void **state)
+FRESH(someone_elses_work_is_noise)
 {
     fake_gpu_make(&gpu, 100.0, 0);
     fa_timing t = time_ok();
@@ -192,7 +186,7 @@ static double slow_at_times(fake_gpu *g, int kernel, long n)
     return n % slow_period == 0 ? 100.0 * (1 + slow_by) : 100.0;
 }
 
-static void noise_has_its_bounds(void **state)
+FRESH(noise_has_its_bounds)
 {
     options.min_samples = 99; /* one more makes a hundred */
     const struct {
@@ -213,7 +207,7 @@ static void noise_has_its_bounds(void **state)
 }
 
 /* Two samples say nothing of noise, three do. */
-static void three_samples_can_be_noisy(void **state)
+FRESH(three_samples_can_be_noisy)
 {
     for (int32_t count = 2; count <= 3; count++) {
         fake_gpu_make(&gpu, 0, 0);
@@ -229,7 +223,7 @@ static void three_samples_can_be_noisy(void **state)
 }
 
 /* The first and the last sample count too: six samples of calibration come before. */
-static void processes_are_seen_in_any_sample(void **state)
+FRESH(processes_are_seen_in_any_sample)
 {
     for (long at = 6; at <= 106; at += 50) {
         fake_gpu_make(&gpu, 100.0, 0);
@@ -248,7 +242,7 @@ static void processes_are_seen_in_any_sample(void **state)
 static double falls_when_capped(fake_gpu *g, long n) { return every_tenth(g, n) ? 1500 : 1980; }
 static double falls_to_95_percent(fake_gpu *g, long n) { return every_tenth(g, n) ? 1900 : 2000; }
 
-static void a_power_cap_counts_only_when_the_clock_falls(void **state)
+FRESH(a_power_cap_counts_only_when_the_clock_falls)
 {
     fake_gpu_make(&gpu, 100.0, 0);
     gpu.capped = every_third;
@@ -275,7 +269,7 @@ static void a_power_cap_counts_only_when_the_clock_falls(void **state)
     assert_int_equal(t.discarded, 0);
 }
 
-static void the_method_follows_length_and_options(void **state)
+FRESH(the_method_follows_length_and_options)
 {
     fake_gpu_make(&gpu, 100.0, 0);
     fa_timing t = time_ok();
@@ -303,7 +297,7 @@ static double of_a_pilot_and_later(fake_gpu *g, int kernel, long n)
 }
 
 /* 200 to 300 us, or one launch of any length above: at most four samples find it, before and after the warm-up. */
-static void a_graph_lasts_as_long_as_a_sample_should(void **state)
+FRESH(a_graph_lasts_as_long_as_a_sample_should)
 {
     options.timing = FA_TIMING_GRAPH;
     const struct {
@@ -323,7 +317,7 @@ static void a_graph_lasts_as_long_as_a_sample_should(void **state)
     }
 }
 
-static void cold_is_one_launch_at_a_time(void **state)
+FRESH(cold_is_one_launch_at_a_time)
 {
     options.l2 = FA_L2_COLD;
     fake_gpu_make(&gpu, 5.0, 0);
@@ -338,14 +332,14 @@ static void cold_is_one_launch_at_a_time(void **state)
     assert_int_equal(gpu.last[0].launches, 1);
 }
 
-static void each_measurement_starts_fresh(void **state)
+FRESH(each_measurement_starts_fresh)
 {
     fake_gpu_make(&gpu, 100.0, 0);
     time_ok();
     assert_true(gpu.resets >= 1 && gpu.resets <= 2);
 }
 
-static void a_timed_launch_that_writes_nothing_is_wrong(void **state)
+FRESH(a_timed_launch_that_writes_nothing_is_wrong)
 {
     fake_gpu_make(&gpu, 100.0, 0);
     gpu.idle_in_samples = true;
@@ -356,7 +350,7 @@ static void a_timed_launch_that_writes_nothing_is_wrong(void **state)
 }
 
 /* Outputs of more than 4 MiB are read back after the last sample alone. */
-static void a_large_output_is_looked_at_in_the_end(void **state)
+FRESH(a_large_output_is_looked_at_in_the_end)
 {
     static uint16_t large[(2 << 20) + 1];
     for (int32_t more = 0; more < 2; more++) {
@@ -375,7 +369,7 @@ static void a_large_output_is_looked_at_in_the_end(void **state)
 }
 
 /* A kernel that writes its output, but not the log-sum-exp, when it is timed. */
-static void the_log_sum_exp_is_looked_at_too(void **state)
+FRESH(the_log_sum_exp_is_looked_at_too)
 {
     static float lse[8];
     fake_gpu_make(&gpu, 100.0, 0);
@@ -395,7 +389,7 @@ static void the_log_sum_exp_is_looked_at_too(void **state)
     assert_non_null(strstr(why.text, "did not write the output"));
 }
 
-static void last_bits_may_differ_only_where_it_is_declared(void **state)
+FRESH(last_bits_may_differ_only_where_it_is_declared)
 {
     fake_gpu_make(&gpu, 100.0, 0);
     gpu.wobbles = 2; /* of 0.00098; 1e-3 + 1e-3 times 1 to 1.06 is allowed */
@@ -424,7 +418,7 @@ static double creep(fake_gpu *g, long n)
 
 static double restless(fake_gpu *g, long n) { return n % 40 < 20 ? 1000 : 1900; }
 
-static void warm_up_lasts_until_the_clock_is_steady(void **state)
+FRESH(warm_up_lasts_until_the_clock_is_steady)
 {
     options.warmup_ms = 3000;
     options.min_samples = 5;
@@ -464,7 +458,7 @@ enum { PILOTS = 3, HALF_A_BIN = 128 };
 static double middle_of_256(fake_gpu *g, long n) { return n < PILOTS + HALF_A_BIN ? 1000 : n < 900 ? 2000 : 1500; }
 
 /* A bin's clock is the median of its first 256 samples: here all six bins are alike, and so six are enough. */
-static void a_bin_has_256_samples(void **state)
+FRESH(a_bin_has_256_samples)
 {
     options.warmup_ms = 1000;
     fake_gpu_make(&gpu, 100.0, 0);
@@ -475,7 +469,7 @@ static void a_bin_has_256_samples(void **state)
 
 static double slow_while_cold(fake_gpu *g, int kernel, long n) { return n < 20 ? 60.0 : 8.0; }
 
-static void the_method_is_chosen_again_at_the_warm_clock(void **state)
+FRESH(the_method_is_chosen_again_at_the_warm_clock)
 {
     options.warmup_ms = 1000;
     fake_gpu_make(&gpu, 0, 0);
@@ -490,7 +484,7 @@ static void the_method_is_chosen_again_at_the_warm_clock(void **state)
 static double fast_while_cold(fake_gpu *g, int kernel, long n) { return n < 20 ? 8.0 : 60.0; }
 
 /* What the first choice left does not stay. */
-static void a_graph_becomes_single_launches_again(void **state)
+FRESH(a_graph_becomes_single_launches_again)
 {
     options.warmup_ms = 1000;
     options.min_samples = 5;
@@ -505,7 +499,7 @@ static void a_graph_becomes_single_launches_again(void **state)
 
 static const fa_problem canonical = {.batch = 2, .heads = 8, .kv_heads = 8, .seq_q = 512, .seq_kv = 512, .dim = 64};
 
-static void faster_than_the_hardware_is_impossible(void **state)
+FRESH(faster_than_the_hardware_is_impossible)
 {
     fa_timing t;
     fake_gpu_make(&gpu, 0.9, 0);
@@ -522,7 +516,7 @@ static void faster_than_the_hardware_is_impossible(void **state)
 
 static double slow_clock(fake_gpu *g, long n) { return 990; }
 
-static void faster_than_the_measured_clock_is_impossible(void **state)
+FRESH(faster_than_the_measured_clock_is_impossible)
 {
     fa_timing t;
     fake_gpu_make(&gpu, 1.996, 0);
@@ -540,7 +534,7 @@ static void faster_than_the_measured_clock_is_impossible(void **state)
 static double unknown_clock(fake_gpu *g, long n) { return 0; }
 
 /* Without a measured clock, or on a GPU whose peak is not known, there is no share of the peak. */
-static void an_unknown_peak_has_no_share(void **state)
+FRESH(an_unknown_peak_has_no_share)
 {
     fake_gpu_make(&gpu, 1.1, 0);
     gpu.candidate[0].problem = &canonical;
@@ -552,7 +546,7 @@ static void an_unknown_peak_has_no_share(void **state)
     assert_true(isnan(time_ok().percent_of_peak));
 }
 
-static void only_timed_samples_are_rested(void **state)
+FRESH(only_timed_samples_are_rested)
 {
     fake_gpu_make(&gpu, 5.0, 5.0);
     gpu.noise = 0.002;
@@ -564,7 +558,7 @@ static void only_timed_samples_are_rested(void **state)
     near(t.rest_ms, 20, 1e-9);
 }
 
-static void what_persists_need_not_come_from_memory(void **state)
+FRESH(what_persists_need_not_come_from_memory)
 {
     static const fa_problem decode = {
         .batch = 1, .heads = 8, .kv_heads = 8, .seq_q = 1, .seq_kv = 4096, .dim = 64, .scale = 0.125f};
@@ -585,7 +579,7 @@ static fa_status no_memory(fa_device *device, size_t bytes, fa_ptr *pointer, fa_
 }
 
 /* After the samples, on inputs that an earlier launch has seen (test_invariance.c): here it ends at once. */
-static void the_time_is_tried_on_seen_inputs(void **state)
+FRESH(the_time_is_tried_on_seen_inputs)
 {
     fa_timing t;
     fake_gpu_make(&gpu, 100.0, 0);
@@ -596,51 +590,11 @@ static void the_time_is_tried_on_seen_inputs(void **state)
     assert_false(t.done);
 }
 
-static void no_clock_no_time(void **state)
+FRESH(no_clock_no_time)
 {
     fake_gpu_make(&gpu, 100.0, 0);
     gpu.device.sample = NULL;
     fa_timing t;
     assert_int_equal(fa_time(&gpu.candidate[0], &options, &t, &why), FA_NOT_RUN);
     assert_false(t.done);
-}
-
-#define FRESH(test) cmocka_unit_test_setup(test, ordinary_options)
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        FRESH(a_steady_kernel_needs_the_least_samples),
-        FRESH(noise_asks_for_more_samples),
-        FRESH(never_more_than_ten_thousand_samples),
-        FRESH(never_more_than_max_time),
-        FRESH(max_time_ends_a_noisy_run),
-        FRESH(throttled_samples_are_dropped),
-        FRESH(too_many_throttled_samples_are_said),
-        FRESH(a_fifth_is_allowed),
-        FRESH(someone_elses_work_is_noise),
-        FRESH(noise_has_its_bounds),
-        FRESH(three_samples_can_be_noisy),
-        FRESH(processes_are_seen_in_any_sample),
-        FRESH(a_power_cap_counts_only_when_the_clock_falls),
-        FRESH(the_method_follows_length_and_options),
-        FRESH(a_graph_lasts_as_long_as_a_sample_should),
-        FRESH(cold_is_one_launch_at_a_time),
-        FRESH(each_measurement_starts_fresh),
-        FRESH(a_timed_launch_that_writes_nothing_is_wrong),
-        FRESH(a_large_output_is_looked_at_in_the_end),
-        FRESH(the_log_sum_exp_is_looked_at_too),
-        FRESH(last_bits_may_differ_only_where_it_is_declared),
-        FRESH(warm_up_lasts_until_the_clock_is_steady),
-        FRESH(a_bin_has_256_samples),
-        FRESH(the_method_is_chosen_again_at_the_warm_clock),
-        FRESH(a_graph_becomes_single_launches_again),
-        FRESH(faster_than_the_hardware_is_impossible),
-        FRESH(faster_than_the_measured_clock_is_impossible),
-        FRESH(an_unknown_peak_has_no_share),
-        FRESH(only_timed_samples_are_rested),
-        FRESH(what_persists_need_not_come_from_memory),
-        FRESH(the_time_is_tried_on_seen_inputs),
-        FRESH(no_clock_no_time),
-    };
-    return cmocka_run_group_tests_name("timing", tests, NULL, NULL);
 }

@@ -2,18 +2,12 @@
  * numbers. tests/golden has the lines. */
 #include "fake_gpu.h"
 #include "golden.h"
-#include "shared.h"
 #include "timing/measure.h"
 #include "timing/paired.h"
 #include "timing/roofline.h"
+#include "unit.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 static fake_gpu gpu;
 static fa_reason why;
@@ -172,7 +166,7 @@ static void say_paired(golden *g, const scenario *s)
                gpu.last[0].warmup_launches);
 }
 
-static void a_measurement_is_what_its_samples_say(void **state)
+TEST(a_measurement_is_what_its_samples_say)
 {
     golden g = {0};
     for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++)
@@ -180,7 +174,7 @@ static void a_measurement_is_what_its_samples_say(void **state)
     golden_compare(&g, "timings.txt");
 }
 
-static void a_comparison_is_what_its_blocks_say(void **state)
+TEST(a_comparison_is_what_its_blocks_say)
 {
     golden g = {0};
     for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++)
@@ -194,7 +188,7 @@ static const fa_problem problems[] = {
     {3, 4, 1, 100, 7, 256, true, 0.1f},     {1, 1, 1, 1, 1, 16, true, 1},          {5, 6, 2, 33, 65, 96, false, 1},
 };
 
-static void roofs_are_those_of_the_data_sheets(void **state)
+TEST(roofs_are_those_of_the_data_sheets)
 {
     golden g = {0};
     const char *const archs[] = {"sm_70",  "sm_72",  "sm_75",  "sm_80",  "sm_86",  "sm_87", "sm_89", "sm_90",
@@ -224,7 +218,7 @@ static void roofs_are_those_of_the_data_sheets(void **state)
     golden_compare(&g, "roofs.txt");
 }
 
-static void problems_are_counted(void **state)
+TEST(problems_are_counted)
 {
     golden g = {0};
     for (size_t k = 0; k < sizeof problems / sizeof *problems; k++) {
@@ -266,15 +260,4 @@ static void problems_are_counted(void **state)
                    p.batch, p.heads, p.kv_heads, p.seq_q, p.seq_kv, p.dim, p.causal, (double)p.scale);
     }
     golden_compare(&g, "problems.txt");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_measurement_is_what_its_samples_say),
-        cmocka_unit_test(a_comparison_is_what_its_blocks_say),
-        cmocka_unit_test(roofs_are_those_of_the_data_sheets),
-        cmocka_unit_test(problems_are_counted),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

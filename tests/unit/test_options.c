@@ -1,15 +1,6 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "input/options.h"
 #include "input/options_help.h"
-#include "shared.h"
+#include "unit.h"
 
 static fa_options options;
 static fa_reason why;
@@ -23,7 +14,7 @@ static void refused(const char *words, const char *option, const char *range)
         fail_msg("'%s' was refused with '%s'", words, why.text);
 }
 
-static void defaults_are_the_contract(void **state)
+TEST(defaults_are_the_contract)
 {
     assert_int_equal(parse(""), FA_PASS);
     assert_int_equal(options.batch, 2);
@@ -40,7 +31,7 @@ static void defaults_are_the_contract(void **state)
     assert_false(options.causal);
 }
 
-static void values_land_in_their_fields(void **state)
+TEST(values_land_in_their_fields)
 {
     assert_int_equal(
         parse("--m 32 --warps=8 --vec 4 --acc fp16 --causal --scale 0.5 --dist needle --json - --splits 0"), FA_PASS);
@@ -55,7 +46,7 @@ static void values_land_in_their_fields(void **state)
     assert_string_equal(options.json, "-");
 }
 
-static void bad_input_names_option_and_range(void **state)
+TEST(bad_input_names_option_and_range)
 {
     refused("--m 0", "--m", "1 to 1024");
     refused("--m abc", "--m", "1 to 1024");
@@ -84,7 +75,7 @@ static void bad_input_names_option_and_range(void **state)
     refused("light", "light", "--help");
 }
 
-static void sets_of_references(void **state)
+TEST(sets_of_references)
 {
     static const struct {
         const char *words;
@@ -107,7 +98,7 @@ static void sets_of_references(void **state)
     refused("--check", "--check needs a value", "LIST");
 }
 
-static void spec_of_vs(void **state)
+TEST(spec_of_vs)
 {
     assert_int_equal(parse("--vs light"), FA_PASS);
     assert_string_equal(options.vs.name, "light");
@@ -144,7 +135,7 @@ static void spec_of_vs(void **state)
     }
 }
 
-static void help_names_every_option(void **state)
+TEST(help_names_every_option)
 {
     char *help = fa_options_help();
     const char *const names[] = {"--kernel",  "--vs SPEC",    "--seq 1..", "--dist",
@@ -173,7 +164,7 @@ static void see_option(void *to, const fa_option_facts *facts)
     }
 }
 
-static void each_option_is_told_with_its_range_and_default(void **state)
+TEST(each_option_is_told_with_its_range_and_default)
 {
     int seen[2] = {0, 0};
     fa_options_each(see_option, seen);
@@ -181,25 +172,10 @@ static void each_option_is_told_with_its_range_and_default(void **state)
     assert_int_equal(seen[1], 2);
 }
 
-static void words(void **state)
+TEST(words)
 {
     char out[32];
     assert_string_equal(fa_word("auto|cuda|emu", 0, out), "auto");
     assert_string_equal(fa_word("auto|cuda|emu", 2, out), "emu");
     assert_string_equal(fa_word("auto|cuda|emu", 3, out), "");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(defaults_are_the_contract),
-        cmocka_unit_test(values_land_in_their_fields),
-        cmocka_unit_test(bad_input_names_option_and_range),
-        cmocka_unit_test(sets_of_references),
-        cmocka_unit_test(spec_of_vs),
-        cmocka_unit_test(help_names_every_option),
-        cmocka_unit_test(each_option_is_told_with_its_range_and_default),
-        cmocka_unit_test(words),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

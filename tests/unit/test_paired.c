@@ -1,21 +1,16 @@
 /* fa_time_paired on synthetic sample streams: known ratios, order, drift, noise, the rule of acceptance. */
 #include "fake_gpu.h"
-#include "shared.h"
-
 #include "timing/paired.h"
+#include "unit.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 static fake_gpu gpu;
 static fa_options options;
 static fa_reason why;
 
 static int ordinary_options(void **state) { return options = fake_options(), 0; }
+#define FRESH(name) TEST_WITH(name, ordinary_options, NULL)
 
 static fa_paired paired_ok(void)
 {
@@ -28,7 +23,7 @@ static fa_paired paired_ok(void)
     return c;
 }
 
-static void a_known_gain_is_found_and_accepted(void **state)
+FRESH(a_known_gain_is_found_and_accepted)
 {
     fake_gpu_make(&gpu, 100.0, 110.0);
     gpu.noise = 0.01;
@@ -43,7 +38,7 @@ static void a_known_gain_is_found_and_accepted(void **state)
 }
 
 /* One of FP16 and one of BF16: the ratio is told, but neither replaces the other. */
-static void another_type_is_not_accepted(void **state)
+FRESH(another_type_is_not_accepted)
 {
     fake_gpu_make(&gpu, 100.0, 110.0);
     fa_problem other = *gpu.candidate[1].problem;
@@ -54,7 +49,7 @@ static void another_type_is_not_accepted(void **state)
     assert_false(c.accepted);
 }
 
-static void equals_are_equal(void **state)
+FRESH(equals_are_equal)
 {
     fake_gpu_make(&gpu, 100.0, 100.0);
     gpu.noise = 0.01;
@@ -64,7 +59,7 @@ static void equals_are_equal(void **state)
     assert_false(c.accepted);
 }
 
-static void small_gains_and_losses_are_not_accepted(void **state)
+FRESH(small_gains_and_losses_are_not_accepted)
 {
     fake_gpu_make(&gpu, 100.0, 102.0); /* below 3 % */
     fa_paired c = paired_ok();
@@ -79,7 +74,7 @@ static void small_gains_and_losses_are_not_accepted(void **state)
     assert_true(c.accepted);
 }
 
-static void a_gain_inside_the_noise_is_not_accepted(void **state)
+FRESH(a_gain_inside_the_noise_is_not_accepted)
 {
     fake_gpu_make(&gpu, 100.0, 110.0);
     gpu.noise = 0.5;
@@ -91,7 +86,7 @@ static void a_gain_inside_the_noise_is_not_accepted(void **state)
     assert_false(c.accepted);
 }
 
-static void drift_meets_both_sides_alike(void **state)
+FRESH(drift_meets_both_sides_alike)
 {
     fake_gpu_make(&gpu, 100.0, 120.0);
     gpu.drift = 0.001; /* nearly doubles the times over the run */
@@ -100,7 +95,7 @@ static void drift_meets_both_sides_alike(void **state)
     assert_true(c.aa_noise < 1e-4);
 }
 
-static void the_order_is_abba_and_then_baab(void **state)
+FRESH(the_order_is_abba_and_then_baab)
 {
     fake_gpu_make(&gpu, 100.0, 110.0);
     paired_ok();
@@ -114,7 +109,7 @@ static void the_order_is_abba_and_then_baab(void **state)
     assert_true(found);
 }
 
-static void one_method_for_both(void **state)
+FRESH(one_method_for_both)
 {
     fake_gpu_make(&gpu, 5.0, 300.0);
     fa_paired c = paired_ok();
@@ -130,7 +125,7 @@ static void one_method_for_both(void **state)
     assert_int_equal(c.method, FA_TIMING_EVENT);
 }
 
-static void few_blocks_prove_nothing(void **state)
+FRESH(few_blocks_prove_nothing)
 {
     fake_gpu_make(&gpu, 100.0, 200.0);
     gpu.wall_s = 0.002;
@@ -149,7 +144,7 @@ static double two_minded(fake_gpu *g, int kernel, long n)
     return kernel == 1 && (other_samples / 2 % 13) % 2 == 0 ? 120.0 : 100.0;
 }
 
-static void an_interval_that_holds_1_is_not_accepted(void **state)
+FRESH(an_interval_that_holds_1_is_not_accepted)
 {
     fake_gpu_make(&gpu, 0, 0);
     gpu.us = two_minded;
@@ -168,7 +163,7 @@ static bool often(fake_gpu *g, long n) { return n % 16 == 5; }
 
 static bool always(fake_gpu *g, long n) { return true; }
 
-static void throttled_blocks_are_dropped(void **state)
+FRESH(throttled_blocks_are_dropped)
 {
     fake_gpu_make(&gpu, 100.0, 110.0);
     gpu.throttled = now_and_then;
@@ -207,7 +202,7 @@ static bool in_a_fifth(fake_gpu *g, long n, bool more)
 static bool a_fifth(fake_gpu *g, long n) { return in_a_fifth(g, n, false); }
 static bool more_than_a_fifth(fake_gpu *g, long n) { return in_a_fifth(g, n, true); }
 
-static void a_fifth_of_the_blocks_may_be_dropped(void **state)
+FRESH(a_fifth_of_the_blocks_may_be_dropped)
 {
     options.min_samples = 96; /* 48 blocks */
     fake_gpu_make(&gpu, 100.0, 110.0);
@@ -232,7 +227,7 @@ static double a_gain_of_a_tenth(fake_gpu *g, int kernel, long n)
 }
 
 /* A gain must be more than twice the noise of A beside itself. */
-static void twice_the_noise_is_the_bound(void **state)
+FRESH(twice_the_noise_is_the_bound)
 {
     for (int over = 0; over < 2; over++) {
         fake_gpu_make(&gpu, 0, 0);
@@ -251,7 +246,7 @@ static double undecided(fake_gpu *g, int kernel, long n)
     return kernel == 1 && number / 8 % 2 ? 120.0 : 100.0;
 }
 
-static void never_more_than_ten_thousand_blocks(void **state)
+FRESH(never_more_than_ten_thousand_blocks)
 {
     fake_gpu_make(&gpu, 0, 0);
     gpu.us = undecided; /* the interval is [1, 1.2] for ever */
@@ -262,7 +257,7 @@ static void never_more_than_ten_thousand_blocks(void **state)
 }
 
 /* The L2 is reset before the calibration and before the first sample of each, and never between samples. */
-static void samples_follow_without_a_reset(void **state)
+FRESH(samples_follow_without_a_reset)
 {
     fake_gpu_make(&gpu, 100.0, 110.0);
     paired_ok();
@@ -270,7 +265,7 @@ static void samples_follow_without_a_reset(void **state)
 }
 
 /* Eight samples a block; those of the calibration do not rest. */
-static void samples_that_are_compared_are_rested(void **state)
+FRESH(samples_that_are_compared_are_rested)
 {
     for (int rest_ms = 0; rest_ms <= 20; rest_ms += 20) {
         fake_gpu_make(&gpu, 100.0, 110.0);
@@ -286,7 +281,7 @@ static fa_status no_memory(fa_device *device, size_t bytes, fa_ptr *pointer, fa_
 }
 
 /* The other candidate's time is tried on seen inputs (test_invariance.c): here that ends at once. */
-static void the_other_is_tried_on_seen_inputs(void **state)
+FRESH(the_other_is_tried_on_seen_inputs)
 {
     fake_gpu_make(&gpu, 100.0, 110.0);
     gpu.device.alloc = no_memory;
@@ -298,7 +293,7 @@ static void the_other_is_tried_on_seen_inputs(void **state)
 }
 
 /* With a cold L2 the bytes must come from memory, unless they persist. */
-static void a_cold_l2_bounds_both(void **state)
+FRESH(a_cold_l2_bounds_both)
 {
     static const fa_problem decode = {
         .batch = 1, .heads = 8, .kv_heads = 8, .seq_q = 1, .seq_kv = 4096, .dim = 64, .scale = 0.125f};
@@ -313,7 +308,7 @@ static void a_cold_l2_bounds_both(void **state)
     paired_ok();
 }
 
-static void no_clock_no_comparison(void **state)
+FRESH(no_clock_no_comparison)
 {
     fake_gpu_make(&gpu, 100.0, 110.0);
     gpu.device.sample = NULL;
@@ -322,7 +317,7 @@ static void no_clock_no_comparison(void **state)
     assert_false(c.done);
 }
 
-static void an_impossible_side_is_refused(void **state)
+FRESH(an_impossible_side_is_refused)
 {
     const fa_problem canonical = {.batch = 2, .heads = 8, .kv_heads = 8, .seq_q = 512, .seq_kv = 512, .dim = 64};
     for (int other = 0; other < 2; other++) {
@@ -333,32 +328,4 @@ static void an_impossible_side_is_refused(void **state)
         assert_false(c.done);
         assert_non_null(strstr(why.text, "impossible: a median of 0.5"));
     }
-}
-
-#define FRESH(test) cmocka_unit_test_setup(test, ordinary_options)
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        FRESH(a_known_gain_is_found_and_accepted),
-        FRESH(another_type_is_not_accepted),
-        FRESH(equals_are_equal),
-        FRESH(small_gains_and_losses_are_not_accepted),
-        FRESH(a_gain_inside_the_noise_is_not_accepted),
-        FRESH(drift_meets_both_sides_alike),
-        FRESH(the_order_is_abba_and_then_baab),
-        FRESH(one_method_for_both),
-        FRESH(few_blocks_prove_nothing),
-        FRESH(an_interval_that_holds_1_is_not_accepted),
-        FRESH(throttled_blocks_are_dropped),
-        FRESH(a_fifth_of_the_blocks_may_be_dropped),
-        FRESH(twice_the_noise_is_the_bound),
-        FRESH(never_more_than_ten_thousand_blocks),
-        FRESH(samples_follow_without_a_reset),
-        FRESH(samples_that_are_compared_are_rested),
-        FRESH(the_other_is_tried_on_seen_inputs),
-        FRESH(a_cold_l2_bounds_both),
-        FRESH(no_clock_no_comparison),
-        FRESH(an_impossible_side_is_refused),
-    };
-    return cmocka_run_group_tests_name("paired", tests, NULL, NULL);
 }

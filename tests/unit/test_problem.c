@@ -1,14 +1,6 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "input/problem.h"
 #include "input/spec.h"
-#include "shared.h"
+#include "unit.h"
 
 static fa_reason why;
 
@@ -23,7 +15,7 @@ static fa_problem make(const char *line)
     return problem;
 }
 
-static void canonical_numbers(void **state)
+TEST(canonical_numbers)
 {
     const fa_problem p = make("");
     assert_true(fa_problem_flop(&p) == 1073741824.0);
@@ -43,7 +35,7 @@ static int64_t count_pairs(const fa_problem *p)
     return pairs * p->batch * p->heads;
 }
 
-static void causal_pairs_match_a_count(void **state)
+TEST(causal_pairs_match_a_count)
 {
     const char *const lines[] = {"--causal --seq 7", "--causal --seq 5 --seq-kv 9", "--causal --seq 9 --seq-kv 5",
                                  "--causal --seq 1", "--seq 3 --seq-kv 4",          "--causal --seq 33 --seq-kv 1"};
@@ -58,7 +50,7 @@ static void causal_pairs_match_a_count(void **state)
     }
 }
 
-static void impossible_shapes_are_refused(void **state)
+TEST(impossible_shapes_are_refused)
 {
     assert_int_equal(make("--heads 8 --kv-heads 3").batch, 0);
     assert_non_null(strstr(why.text, "--kv-heads"));
@@ -66,7 +58,7 @@ static void impossible_shapes_are_refused(void **state)
     assert_non_null(strstr(why.text, "multiple of 8"));
 }
 
-static void architectures(void **state)
+TEST(architectures)
 {
     fa_arch_limits limits;
     assert_int_equal(fa_arch_limits_of("sm_89", &limits, &why), FA_PASS);
@@ -79,7 +71,7 @@ static void architectures(void **state)
             fail_msg("architecture '%s' is not refused", bad[i]);
 }
 
-static void near_names_are_offered(void **state)
+TEST(near_names_are_offered)
 {
     const fa_kernel_row *row = NULL;
     assert_int_equal(fa_registry_find("lihgt", &row, &why), FA_USAGE);
@@ -91,7 +83,7 @@ static void near_names_are_offered(void **state)
 }
 
 /* Every rule names rows that exist and sets every knob. */
-static void rules_are_whole(void **state)
+TEST(rules_are_whole)
 {
     const fa_kernel_row *row = NULL;
     for (const fa_rule *rule = fa_registry_rules(); rule->name != NULL; rule++) {
@@ -124,7 +116,7 @@ static void expect_splits(const char *kernel, const char *splits, const char *pr
 }
 
 /* For every kernel that can split: splits for few rows and many keys, and none where the grid fills the GPU. */
-static void splits_fill_the_gpu(void **state)
+TEST(splits_fill_the_gpu)
 {
     int can = 0;
     for (size_t i = 0; i < fa_registry_count(); i++) {
@@ -154,7 +146,7 @@ static void splits_fill_the_gpu(void **state)
 }
 
 /* wgmma: blocks that end together, by the numbers that were measured as the best on an H200. */
-static void splits_end_together(void **state)
+TEST(splits_end_together)
 {
     static const struct {
         const char *problem;
@@ -181,7 +173,7 @@ static void splits_end_together(void **state)
     }
 }
 
-static void spec_takes_knobs_and_arch(void **state)
+TEST(spec_takes_knobs_and_arch)
 {
     fa_options options;
     fa_spec spec;
@@ -209,20 +201,4 @@ static void spec_takes_knobs_and_arch(void **state)
     spec.lse = true;
     assert_int_equal(fa_spec_defines(&spec, defines), count + 1);
     assert_string_equal(defines[count].text, "-DFA_LSE=1");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(canonical_numbers),
-        cmocka_unit_test(causal_pairs_match_a_count),
-        cmocka_unit_test(impossible_shapes_are_refused),
-        cmocka_unit_test(architectures),
-        cmocka_unit_test(near_names_are_offered),
-        cmocka_unit_test(rules_are_whole),
-        cmocka_unit_test(splits_fill_the_gpu),
-        cmocka_unit_test(splits_end_together),
-        cmocka_unit_test(spec_takes_knobs_and_arch),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

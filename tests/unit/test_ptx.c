@@ -1,17 +1,9 @@
 /* The parser of inline PTX, the meaning of scalar instructions, and the pass that finds asm statements in C++. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include <stdlib.h>
-#include <string.h>
-
 #include "compile/asm.h"
 #include "ptx/formats.h"
 #include "ptx/parse.h"
 #include "ptx/scalar.h"
+#include "unit.h"
 
 /* %0 after running the text on the operands. Only scalar instructions and branches. */
 static uint64_t run(const char *text, const uint64_t values[4])
@@ -53,7 +45,7 @@ static void check_rows(const row *rows, size_t count)
     }
 }
 
-static void scalars(void **state)
+TEST(scalars)
 {
     static const row rows[] = {
         {"add.u32 %0, %1, %2;", 0xffffffff, 2, 0, 1},
@@ -109,7 +101,7 @@ static void scalars(void **state)
     check_rows(rows, sizeof rows / sizeof *rows);
 }
 
-static void floats(void **state)
+TEST(floats)
 {
     static const row rows[] = {
         {"add.f32 %0, %1, 0f3f800000;", 0x40000000, 0, 0, 0x40400000},
@@ -155,7 +147,7 @@ static void floats(void **state)
 }
 
 /* Every half, bfloat and 8-bit float comes back from double as it was. */
-static void formats_come_back(void **state)
+TEST(formats_come_back)
 {
     static const struct {
         fa_ptx_type type;
@@ -170,7 +162,7 @@ static void formats_come_back(void **state)
 }
 
 /* Rounding to half agrees with the compiler's own, at every boundary between two halves. */
-static void halves_round_right(void **state)
+TEST(halves_round_right)
 {
     for (uint32_t bits = 0; bits < 0x7c00; bits++) {
         const double low = fa_ptx_to_double(bits, FA_PTX_F16), high = fa_ptx_to_double(bits + 1, FA_PTX_F16);
@@ -185,7 +177,7 @@ static void halves_round_right(void **state)
     }
 }
 
-static void refusals(void **state)
+TEST(refusals)
 {
     static const struct {
         const char *text, *statement, *why;
@@ -251,7 +243,7 @@ static void refusals(void **state)
     }
 }
 
-static void division_by_zero_is_said(void **state)
+TEST(division_by_zero_is_said)
 {
     fa_ptx_error error;
     uint64_t r[3] = {0, 1, 0};
@@ -275,7 +267,7 @@ static void each_is_known(const fa_ptx_row *op, const char *list, const char *wh
 }
 
 /* Every name in the table can be looked up, and every word of it is one. */
-static void table_is_whole(void **state)
+TEST(table_is_whole)
 {
     for (int i = 0; i < FA_PTX_OPS; i++) {
         const fa_ptx_row *op = &fa_ptx_rows[i];
@@ -292,7 +284,7 @@ static void holds(const char *text, const char *part)
 }
 
 /* Statements are found wherever they may stand; strings, labels of declarations and system headers are left alone. */
-static void statements_are_found(void **state)
+TEST(statements_are_found)
 {
     static const char source[] = "# 1 \"/usr/include/x.h\" 1 3 4\n"
                                  "extern int f(int) __asm__(\"g\"); void h() { __asm__ volatile(\"nop;\"); }\n"
@@ -334,7 +326,7 @@ static void statements_are_found(void **state)
 }
 
 /* NAN of <math.h> leaves line markers inside an operand: what follows keeps its line. */
-static void markers_in_an_operand_keep_the_line(void **state)
+TEST(markers_in_an_operand_keep_the_line)
 {
     fa_asm_result r = fa_asm_rewrite("# 1 \"k.cu\"\n"
                                      "void k(float f) {\n"
@@ -351,28 +343,11 @@ static void markers_in_an_operand_keep_the_line(void **state)
 }
 
 /* As a macro leaves them, which nvcc takes; a directive of a line of its own stays. */
-static void pragmas_inside_a_line_go(void **state)
+TEST(pragmas_inside_a_line_go)
 {
     fa_asm_result r = fa_asm_rewrite("#pragma unroll 2\n  f(\"#pragma unroll\"); #pragma unroll 4 for (;;) g();\n"
                                      "  #pragma unroll\n  for (;;) h(); #pragma once\n");
     assert_string_equal(r.text, "#pragma unroll 2\n  f(\"#pragma unroll\");  for (;;) g();\n"
                                 "  \n  for (;;) h(); #pragma once\n");
     fa_asm_free(&r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(scalars),
-        cmocka_unit_test(floats),
-        cmocka_unit_test(formats_come_back),
-        cmocka_unit_test(halves_round_right),
-        cmocka_unit_test(refusals),
-        cmocka_unit_test(division_by_zero_is_said),
-        cmocka_unit_test(table_is_whole),
-        cmocka_unit_test(statements_are_found),
-        cmocka_unit_test(markers_in_an_operand_keep_the_line),
-        cmocka_unit_test(pragmas_inside_a_line_go),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,6 @@
 /* The shadow of memory: what it finds, and that it forgets what later accesses stand for. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "emu/race/shadow.h"
+#include "unit.h"
 
 static fa_race_order all_ordered(const void *context, const fa_race_access *access) { return FA_RACE_ORDERED; }
 
@@ -46,7 +40,7 @@ static int kept(fa_race_shadow *shadow)
 }
 
 /* Four threads read 8 bytes 2 by 2, again and again, with a barrier between. */
-static void reads_in_parts_are_forgotten(void **state)
+TEST(reads_in_parts_are_forgotten)
 {
     fa_race_shadow shadow = {0};
     for (uint32_t epoch = 1; epoch <= 50; epoch++)
@@ -60,7 +54,7 @@ static void reads_in_parts_are_forgotten(void **state)
 }
 
 /* What was read in parts is still there as a whole: a write to any byte of it races. */
-static void every_part_still_races(void **state)
+TEST(every_part_still_races)
 {
     for (int byte = 0; byte < 8; byte++) {
         fa_race_shadow shadow = {0};
@@ -76,7 +70,7 @@ static void every_part_still_races(void **state)
 
 /* An access races with every earlier one, also with those that raced already; a cell of many racing threads is
  * bounded. */
-static void one_race_hides_no_other(void **state)
+TEST(one_race_hides_no_other)
 {
     fa_race_shadow shadow = {0};
     for (uint16_t thread = 0; thread < 4; thread++) {
@@ -93,7 +87,7 @@ static void one_race_hides_no_other(void **state)
 }
 
 /* Two stores of one thread in a row by two instructions: the second is judged, too. */
-static void another_store_is_another_access(void **state)
+TEST(another_store_is_another_access)
 {
     fa_race_shadow shadow = {0};
     fa_race_access write = {.epoch = 1, .bytes = 0xf, .kind = FA_RACE_WRITE};
@@ -104,15 +98,4 @@ static void another_store_is_another_access(void **state)
     write.place = 8;
     assert_int_equal(touch(&shadow, &write, none_ordered).count, 1);
     fa_race_shadow_free(&shadow);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_in_parts_are_forgotten),
-        cmocka_unit_test(every_part_still_races),
-        cmocka_unit_test(one_race_hides_no_other),
-        cmocka_unit_test(another_store_is_another_access),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,18 +2,13 @@
 #include "check/choose_rows.h"
 #include "check/reference.h"
 #include "golden.h"
+#include "unit.h"
 
 #include <math.h>
 #include <omp.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static fa_problem shape(int32_t batch, int32_t heads, int32_t kv_heads, int32_t seq_q, int32_t seq_kv, int32_t dim,
                         bool causal)
@@ -50,7 +45,7 @@ static fa_problem bf16(fa_problem problem)
     return problem;
 }
 
-static void equals_the_definition(void **state)
+TEST(equals_the_definition)
 {
     const fa_problem shapes[] = {
         shape(1, 1, 1, 1, 1, 16, false),   shape(2, 4, 2, 37, 65, 24, false),       shape(1, 6, 3, 70, 129, 64, true),
@@ -76,7 +71,7 @@ static void equals_the_definition(void **state)
         }
 }
 
-static void rows_without_a_key_are_zero(void **state)
+TEST(rows_without_a_key_are_zero)
 {
     const fa_problem p = shape(1, 2, 1, 50, 20, 32, true);
     fa_tensors t = fa_tensors_make(&p, FA_DIST_NORMAL, 3);
@@ -104,7 +99,7 @@ static double baseline_rmse(const fa_problem *p, const fa_tensors *t, bool acc_f
 }
 
 /* The baseline is off by what FP16 is off by; the lower class by clearly more. */
-static void baseline_is_naive_fp16(void **state)
+TEST(baseline_is_naive_fp16)
 {
     const fa_problem p = shape(1, 4, 4, 256, 512, 64, false);
     fa_tensors t = fa_tensors_make(&p, FA_DIST_NORMAL, 3);
@@ -115,7 +110,7 @@ static void baseline_is_naive_fp16(void **state)
 }
 
 /* BF16 has 3 bits less: the baseline is off by about 8 times as much. */
-static void baseline_in_bf16(void **state)
+TEST(baseline_in_bf16)
 {
     fa_problem p = shape(1, 4, 4, 64, 512, 64, false);
     fa_tensors t = fa_tensors_make(&p, FA_DIST_NORMAL, 3);
@@ -130,7 +125,7 @@ static void baseline_in_bf16(void **state)
 
 /* One key: the baseline's log-sum-exp is the logit, rounded to FP16. Products of halves that lie between two of them,
  * midway and beside it, of all sizes. */
-static void logits_are_rounded_to_the_nearest_even(void **state)
+TEST(logits_are_rounded_to_the_nearest_even)
 {
     fa_problem p = shape(1, 1, 1, 1, 1, 16, false);
     p.scale = 1.0f;
@@ -152,7 +147,7 @@ static void logits_are_rounded_to_the_nearest_even(void **state)
 }
 
 /* A logit beyond FP16 must not turn the baseline, and with it the limits, into infinity. */
-static void baseline_stays_finite(void **state)
+TEST(baseline_stays_finite)
 {
     fa_problem p = shape(1, 1, 1, 32, 64, 64, false);
     p.scale = 1e5f;
@@ -182,7 +177,7 @@ static double weight_at(double gap) { return 1.0 / (1.0 + exp(-gap)); }
 
 /* How much of the weights moves when the larger score is a step lower, and with P's rounding. Scores that FP16 cannot
  * hold are FP32's, and the larger one is then lower by what FP32 sums may lose; they are not cut off. */
-static void scores_beyond_the_type_stay_fp32(void **state)
+TEST(scores_beyond_the_type_stay_fp32)
 {
     const struct {
         fa_dtype dtype;
@@ -215,7 +210,7 @@ static void scores_beyond_the_type_stay_fp32(void **state)
     fa_reference_free(&r);
 }
 
-static void threads_do_not_matter(void **state)
+TEST(threads_do_not_matter)
 {
     const fa_problem p = shape(2, 3, 1, 70, 200, 40, true);
     fa_tensors t = fa_tensors_make(&p, FA_DIST_OUTLIER, 3);
@@ -233,7 +228,7 @@ static void threads_do_not_matter(void **state)
 }
 
 /* However much work a row is, sixteen are taken. */
-static void sixteen_rows_are_taken_of_any_length(void **state)
+TEST(sixteen_rows_are_taken_of_any_length)
 {
     for (int32_t seq_q = 15; seq_q <= 18; seq_q++) {
         const fa_problem p = shape(1, 1, 1, seq_q, 1 << 24, 256, false);
@@ -245,7 +240,7 @@ static void sixteen_rows_are_taken_of_any_length(void **state)
 }
 
 /* Too much work for all rows: ascending, without repeats, every head seen, ends of tiles among them, values right. */
-static void long_sequences_are_sampled(void **state)
+TEST(long_sequences_are_sampled)
 {
     const fa_problem p = shape(1, 4, 2, 5000, 5000, 16, true);
     fa_tensors t = fa_tensors_make(&p, FA_DIST_NORMAL, 3);
@@ -293,7 +288,7 @@ static void long_sequences_are_sampled(void **state)
 }
 
 /* Sixteen rows at least, whatever a row costs: all where there are no more. */
-static void sixteen_rows_whatever_they_cost(void **state)
+TEST(sixteen_rows_whatever_they_cost)
 {
     for (int32_t rows = 1; rows <= 16; rows++) {
         const fa_problem few = shape(1, 1, 1, rows, 1 << 24, 16, false);
@@ -316,7 +311,7 @@ static void sixteen_rows_whatever_they_cost(void **state)
 }
 
 /* So many keys that a block has one row: the mean of V, and the logarithm of their number. */
-static void more_keys_than_a_block_holds(void **state)
+TEST(more_keys_than_a_block_holds)
 {
     const int32_t keys = (1 << 20) + 1;
     const fa_problem p = shape(1, 1, 1, 3, keys, 16, false);
@@ -336,7 +331,7 @@ static void more_keys_than_a_block_holds(void **state)
 
 /* All rows where they cost no more than four canonical problems and R has no more than 2^25 elements; else as many as
  * fit the budget. */
-static void all_rows_up_to_the_budget(void **state)
+TEST(all_rows_up_to_the_budget)
 {
     const struct {
         int32_t rows, keys, dim;
@@ -401,7 +396,7 @@ static double plain_baseline(const fa_problem *p, const fa_tensors *t, int64_t f
     return (double)max + log(sum);
 }
 
-static void the_baseline_is_a_chain_of_halves(void **state)
+TEST(the_baseline_is_a_chain_of_halves)
 {
     const fa_problem shapes[] = {shape(2, 4, 2, 5, 67, 24, true), shape(1, 3, 1, 7, 150, 40, true),
                                  shape(1, 2, 2, 3, 1, 16, false)};
@@ -430,7 +425,7 @@ static uint16_t *at_the_edge(const uint16_t *tensor, size_t count)
     return memcpy(map + room - bytes, tensor, bytes);
 }
 
-static void nothing_is_read_past_the_end(void **state)
+TEST(nothing_is_read_past_the_end)
 {
     for (int causal = 0; causal < 2; causal++)
         for (int32_t keys = 64; keys < 330; keys += 133) {
@@ -451,7 +446,7 @@ static void nothing_is_read_past_the_end(void **state)
 }
 
 /* The worst suspects, the sample, each once, in order. */
-static void suspects_join_the_sample(void **state)
+TEST(suspects_join_the_sample)
 {
     enum { ALL = 1000 };
     const int64_t sample[] = {0, 7, 500, 999};
@@ -477,27 +472,4 @@ static void suspects_join_the_sample(void **state)
     assert_int_equal(worst, FA_SUSPECTS_MOST);
     assert_int_equal(sampled, 4);
     free(rows);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(suspects_join_the_sample),
-        cmocka_unit_test(equals_the_definition),
-        cmocka_unit_test(rows_without_a_key_are_zero),
-        cmocka_unit_test(baseline_is_naive_fp16),
-        cmocka_unit_test(baseline_in_bf16),
-        cmocka_unit_test(baseline_stays_finite),
-        cmocka_unit_test(logits_are_rounded_to_the_nearest_even),
-        cmocka_unit_test(the_baseline_is_a_chain_of_halves),
-        cmocka_unit_test(scores_beyond_the_type_stay_fp32),
-        cmocka_unit_test(threads_do_not_matter),
-        cmocka_unit_test(nothing_is_read_past_the_end),
-        cmocka_unit_test(sixteen_rows_are_taken_of_any_length),
-        cmocka_unit_test(long_sequences_are_sampled),
-        cmocka_unit_test(sixteen_rows_whatever_they_cost),
-        cmocka_unit_test(all_rows_up_to_the_budget),
-        cmocka_unit_test(more_keys_than_a_block_holds),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

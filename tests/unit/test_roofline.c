@@ -1,19 +1,14 @@
 /* Rooflines and peaks of known problems on a known GPU. Pure. */
-#include "shared.h"
 #include "timing/roofline.h"
+#include "unit.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 static const fa_problem canonical = {.batch = 2, .heads = 8, .kv_heads = 8, .seq_q = 512, .seq_kv = 512, .dim = 64};
 static const fa_device_info h200 = {
     .name = "H200", .arch = "sm_90", .sm_count = 132, .clock_mhz_max = 1980, .memory_gbytes_per_s = 4800};
 
-static void rooflines(void **state)
+TEST(rooflines)
 {
     near(fa_roofline_us(&canonical, &h200, FA_L2_WARM), 1.0030, 1e-4);
     fa_problem decode = {.batch = 1, .heads = 8, .kv_heads = 8, .seq_q = 1, .seq_kv = 8192, .dim = 128};
@@ -28,7 +23,7 @@ static void rooflines(void **state)
     assert_true(fa_roofline_us(&canonical, &unknown, FA_L2_WARM) == 0);
 }
 
-static void peaks(void **state)
+TEST(peaks)
 {
     static const struct {
         const char *arch;
@@ -51,18 +46,8 @@ static void peaks(void **state)
     near(unknown_clock.peak_tflops, 1070.53, 1e-5); /* then the maximum clock counts */
 }
 
-static void without_a_time_there_is_no_rate(void **state)
+TEST(without_a_time_there_is_no_rate)
 {
     assert_true(fa_throughput_of(0, 990, &canonical, &h200).tflops == 0);
     assert_true(fa_throughput_of(NAN, 990, &canonical, &h200).tflops == 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rooflines),
-        cmocka_unit_test(peaks),
-        cmocka_unit_test(without_a_time_there_is_no_rate),
-    };
-    return cmocka_run_group_tests_name("roofline", tests, NULL, NULL);
 }

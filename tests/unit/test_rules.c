@@ -1,16 +1,10 @@
 /* The checker checked: good kernels are never rejected, wrong ones always, and the words say where and how. */
 #include "check/rules.h"
 #include "simulate.h"
+#include "unit.h"
 
 #include <math.h>
 #include <omp.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 static fa_problem shape(int32_t batch, int32_t heads, int32_t kv_heads, int32_t seq_q, int32_t seq_kv, int32_t dim,
                         bool causal)
@@ -72,7 +66,14 @@ static void expect_words(const fa_verdict *verdict, const char *words)
     assert_false(verdict->passed);
 }
 
-static void good_kernels_pass(void **state)
+/* On a busy machine, waiting for threads would take longer than the tests. */
+int unit_setup(void **state)
+{
+    omp_set_num_threads(1);
+    return 0;
+}
+
+TEST(good_kernels_pass)
 {
     const fa_problem shapes[] = {
         shape(1, 1, 1, 1, 1, 16, false),   shape(1, 1, 1, 1, 2, 16, false),     shape(1, 2, 1, 1, 5, 16, false),
@@ -95,7 +96,7 @@ static void good_kernels_pass(void **state)
 }
 
 /* BF16: every rule follows the type's unit roundoff, 2^-8. */
-static void good_kernels_pass_in_bf16(void **state)
+TEST(good_kernels_pass_in_bf16)
 {
     fa_problem shapes[] = {shape(1, 1, 1, 1, 1, 16, false),  shape(1, 2, 1, 1, 5, 16, false),
                            shape(1, 1, 1, 15, 17, 16, true), shape(2, 2, 1, 63, 64, 32, true),
@@ -115,7 +116,7 @@ static void good_kernels_pass_in_bf16(void **state)
     }
 }
 
-static void wrong_kernels_fail_in_bf16(void **state)
+TEST(wrong_kernels_fail_in_bf16)
 {
     fa_problem plain = shape(1, 2, 2, 20, 200, 32, false), causal = shape(1, 4, 2, 66, 80, 32, true);
     plain.dtype = causal.dtype = FA_DTYPE_BF16;
@@ -133,7 +134,7 @@ static void wrong_kernels_fail_in_bf16(void **state)
 }
 
 /* Whatever the scale makes of the scores, up to far beyond FP16. */
-static void a_constant_fails_everywhere_and_good_kernels_do_not(void **state)
+TEST(a_constant_fails_everywhere_and_good_kernels_do_not)
 {
     const float values[] = {0.0f, 1.0f, -0.25f};
     for (int dtype = FA_DTYPE_FP16; dtype <= FA_DTYPE_BF16; dtype++)
@@ -155,7 +156,7 @@ static void a_constant_fails_everywhere_and_good_kernels_do_not(void **state)
             }
 }
 
-static void good_at_8192_passes_and_mean_of_v_does_not(void **state)
+TEST(good_at_8192_passes_and_mean_of_v_does_not)
 {
     const fa_dist dists[] = {FA_DIST_NORMAL, FA_DIST_SHARP};
     for (size_t i = 0; i < 2; i++) {
@@ -187,7 +188,7 @@ typedef struct wrong_case {
     fa_dist dist;
 } wrong_case;
 
-static void wrong_kernels_fail(void **state)
+TEST(wrong_kernels_fail)
 {
     const fa_problem plain = shape(1, 2, 2, 20, 200, 32, false), causal = shape(1, 4, 2, 66, 66, 32, true),
                      wide = shape(2, 4, 2, 9, 129, 32, false);
@@ -232,7 +233,7 @@ static uint16_t *row_of(bench *b, int32_t head, int32_t row)
 }
 
 /* Damage done to a good output; the words that must name it. */
-static void damage_is_found_and_named(void **state)
+TEST(damage_is_found_and_named)
 {
     bench b = open_bench(shape(1, 3, 3, 200, 150, 64, false), FA_DIST_NORMAL, 9, false);
     uint16_t *const good = fa_alloc(b.count * sizeof *good);
@@ -323,7 +324,7 @@ static void damage_is_found_and_named(void **state)
 }
 
 /* Tolerances cannot buy a pass: rule 3 stays. */
-static void loose_tolerances_do_not_help(void **state)
+TEST(loose_tolerances_do_not_help)
 {
     bench b = open_bench(shape(1, 2, 2, 64, 256, 64, false), FA_DIST_NORMAL, 1, false);
     for (sim_fault fault = SIM_MEAN_OF_V; fault <= SIM_SWAP_KV; fault++) {
@@ -336,7 +337,7 @@ static void loose_tolerances_do_not_help(void **state)
 }
 
 /* Tight ones do reject: the baseline breaks them too, unless it does not. */
-static void sharp_inputs_are_left_to_the_relative_rules(void **state)
+TEST(sharp_inputs_are_left_to_the_relative_rules)
 {
     bench b = open_bench(shape(1, 1, 1, 64, 512, 64, false), FA_DIST_SHARP, 1, false);
     fa_verdict v = judge_fault(&b, SIM_GOOD);
@@ -351,7 +352,7 @@ static void sharp_inputs_are_left_to_the_relative_rules(void **state)
     close_bench(&b);
 }
 
-static void exact_baseline_leaves_two_ulp(void **state)
+TEST(exact_baseline_leaves_two_ulp)
 {
     bench b = open_bench(shape(4, 4, 4, 16, 1, 64, false), FA_DIST_NORMAL, 1, false);
     for (int ulps = 0; ulps <= 3; ulps++) {
@@ -366,7 +367,7 @@ static void exact_baseline_leaves_two_ulp(void **state)
 }
 
 /* A row that sees no key must be 0, not nearly 0. */
-static void empty_rows_are_exactly_zero(void **state)
+TEST(empty_rows_are_exactly_zero)
 {
     bench b = open_bench(shape(1, 1, 1, 300, 100, 64, true), FA_DIST_NORMAL, 1, false);
     assert_true(judge_fault(&b, SIM_GOOD).passed);
@@ -378,7 +379,7 @@ static void empty_rows_are_exactly_zero(void **state)
     close_bench(&b);
 }
 
-static void a_reference_of_nan_passes_nothing(void **state)
+TEST(a_reference_of_nan_passes_nothing)
 {
     bench b = open_bench(shape(1, 1, 1, 32, 32, 16, false), FA_DIST_NORMAL, 1, false);
     sim_flash(&b.problem, &b.tensors, &b.reference, 64, SIM_GOOD, b.output);
@@ -390,7 +391,7 @@ static void a_reference_of_nan_passes_nothing(void **state)
 }
 
 /* Another class of accuracy is not smuggled in: an FP16-accumulating result passes in its class alone. */
-static void classes_do_not_mix(void **state)
+TEST(classes_do_not_mix)
 {
     const fa_problem p = shape(1, 1, 1, 32, 512, 64, false);
     bench fp32 = open_bench(p, FA_DIST_NORMAL, 1, false), fp16 = open_bench(p, FA_DIST_NORMAL, 1, true);
@@ -403,7 +404,7 @@ static void classes_do_not_mix(void **state)
 }
 
 /* The whole output is looked at for NaN, also between the sampled rows. */
-static void nan_between_samples_is_found(void **state)
+TEST(nan_between_samples_is_found)
 {
     bench b = open_sampled(shape(1, 1, 1, 600, 56, 16, false), FA_DIST_UNIFORM, 1, false, 3);
     sim_flash(&b.problem, &b.tensors, &b.reference, 64, SIM_GOOD, b.output);
@@ -415,7 +416,7 @@ static void nan_between_samples_is_found(void **state)
 }
 
 /* Against a library: naive FP16 attention stands in for it. */
-static void library_comparison(void **state)
+TEST(library_comparison)
 {
     for (int dist = 0; dist <= FA_DIST_CLIFF; dist++) {
         const fa_problem few = shape(1, 2, 1, 33, 80, 32, true), tiles = shape(1, 4, 2, 129, 160, 32, true);
@@ -448,7 +449,7 @@ static void library_comparison(void **state)
     }
 }
 
-static void merging_keeps_the_worse(void **state)
+TEST(merging_keeps_the_worse)
 {
     fa_verdict sum = {0};
     const fa_verdict good = {
@@ -483,7 +484,7 @@ static bench open_flat(int32_t rows, uint16_t value)
 enum { ONE = 0x3C00, ONE_AND_A_HALF = 0x3E00, TINY = 0x0010 }; /* FP16: 1, 1.5, 2^-20 */
 
 /* A distance that equals the tolerance is within it, in units of the inputs' scale. */
-static void a_tolerance_is_allowed(void **state)
+TEST(a_tolerance_is_allowed)
 {
     bench b = open_flat(4, ONE);
     b.output[7] = b.reference.baseline[9] = ONE_AND_A_HALF;
@@ -499,7 +500,7 @@ static void a_tolerance_is_allowed(void **state)
 
 /* Where the baseline is outside the tolerance, rows that it gets right whatever the rounding must be within, and the
  * worst element is one of theirs. */
-static void the_fixed_rule_goes_row_by_row(void **state)
+TEST(the_fixed_rule_goes_row_by_row)
 {
     bench b = open_flat(4, ONE);
     const uint16_t one_and_three_quarters = 0x3F00;
@@ -520,7 +521,7 @@ static void the_fixed_rule_goes_row_by_row(void **state)
 }
 
 /* A larger error that the type itself makes elsewhere is not the worst. */
-static void the_worst_element_breaks_the_rule(void **state)
+TEST(the_worst_element_breaks_the_rule)
 {
     bench b = open_flat(512, ONE);
     b.reference.exact[5] = 1024.0;
@@ -536,7 +537,7 @@ static void the_worst_element_breaks_the_rule(void **state)
 }
 
 /* Among fewer than 8192 elements the largest of a row, wherever it stands, says how exact its others must be. */
-static void few_elements_may_be_as_coarse_as_their_row(void **state)
+TEST(few_elements_may_be_as_coarse_as_their_row)
 {
     for (int32_t rows = 511; rows <= 512; rows++)
         for (int largest = 0; largest < 16; largest += 15) {
@@ -551,7 +552,7 @@ static void few_elements_may_be_as_coarse_as_their_row(void **state)
 }
 
 /* A baseline that is not 0 in a row of zeros has no relative error there. */
-static void a_row_of_zeros_does_not_widen_the_others(void **state)
+TEST(a_row_of_zeros_does_not_widen_the_others)
 {
     bench b = open_flat(4, ONE);
     for (int d = 0; d < 16; d++)
@@ -570,7 +571,7 @@ static void step_row(bench *b, int32_t row, int steps)
 
 /* Two steps of the type are allowed to a row where the baseline is exact: three are wrong. Beside a library the mean
  * may be one step off. */
-static void a_row_at_its_limit_is_not_accused(void **state)
+TEST(a_row_at_its_limit_is_not_accused)
 {
     bench b = open_flat(2, ONE);
     step_row(&b, 0, 2);
@@ -592,7 +593,7 @@ static void a_row_at_its_limit_is_not_accused(void **state)
 }
 
 /* Six heads and tiles are named, and that there are more. */
-static void six_places_are_named(void **state)
+TEST(six_places_are_named)
 {
     static const char *const words[] = {
         "6 of 8 heads (batch.head 0.0 0.1 0.2 0.3 0.4 0.5), 6 of 8 tiles of 1 rows (0 1 2 3 4 5)",
@@ -609,7 +610,7 @@ static void six_places_are_named(void **state)
 }
 
 /* Every row against FP64, with the limits of a sample's baseline: a row beyond one is a suspect, and no other. */
-static void suspects_are_beyond_the_limits_of_the_sample(void **state)
+TEST(suspects_are_beyond_the_limits_of_the_sample)
 {
     enum { ROW = 5 }; /* not in the sample */
     const fa_problem problem = shape(2, 2, 1, 64, 70, 32, true);
@@ -657,36 +658,4 @@ static void suspects_are_beyond_the_limits_of_the_sample(void **state)
     assert_true(!v.passed && v.nonfinite == 1 && suspects[ROW] == (double)INFINITY);
     close_bench(&every);
     close_bench(&b);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good_kernels_pass),
-        cmocka_unit_test(good_kernels_pass_in_bf16),
-        cmocka_unit_test(wrong_kernels_fail_in_bf16),
-        cmocka_unit_test(a_constant_fails_everywhere_and_good_kernels_do_not),
-        cmocka_unit_test(good_at_8192_passes_and_mean_of_v_does_not),
-        cmocka_unit_test(wrong_kernels_fail),
-        cmocka_unit_test(damage_is_found_and_named),
-        cmocka_unit_test(loose_tolerances_do_not_help),
-        cmocka_unit_test(sharp_inputs_are_left_to_the_relative_rules),
-        cmocka_unit_test(exact_baseline_leaves_two_ulp),
-        cmocka_unit_test(empty_rows_are_exactly_zero),
-        cmocka_unit_test(a_reference_of_nan_passes_nothing),
-        cmocka_unit_test(classes_do_not_mix),
-        cmocka_unit_test(nan_between_samples_is_found),
-        cmocka_unit_test(library_comparison),
-        cmocka_unit_test(suspects_are_beyond_the_limits_of_the_sample),
-        cmocka_unit_test(merging_keeps_the_worse),
-        cmocka_unit_test(six_places_are_named),
-        cmocka_unit_test(a_tolerance_is_allowed),
-        cmocka_unit_test(the_fixed_rule_goes_row_by_row),
-        cmocka_unit_test(the_worst_element_breaks_the_rule),
-        cmocka_unit_test(few_elements_may_be_as_coarse_as_their_row),
-        cmocka_unit_test(a_row_of_zeros_does_not_widen_the_others),
-        cmocka_unit_test(a_row_at_its_limit_is_not_accused),
-    };
-    omp_set_num_threads(1); /* on a busy machine, waiting for threads would take longer than the tests */
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

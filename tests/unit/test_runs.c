@@ -1,27 +1,20 @@
 /* Lines of --runs: words, options on top of the command line's, refusals that name the line. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-
 #include "base/file.h"
 #include "input/runs.h"
+#include "unit.h"
+
+#include <unistd.h>
 
 static fa_reason why;
 static char path[64];
 
-static int make_file(void **state)
+int unit_setup(void **state)
 {
     snprintf(path, sizeof path, "/tmp/fa_test_runs.%d", (int)getpid());
     return 0;
 }
 
-static int remove_file(void **state)
+int unit_teardown(void **state)
 {
     unlink(path);
     return 0;
@@ -57,7 +50,7 @@ static void split_is(const char *line, int count, const char *const expected[])
         assert_string_equal(words[i], expected[i]);
 }
 
-static void words_are_parted_by_blanks_and_held_by_quotes(void **state)
+TEST(words_are_parted_by_blanks_and_held_by_quotes)
 {
     split_is("", 0, NULL);
     split_is(" \t\r", 0, NULL);
@@ -66,7 +59,7 @@ static void words_are_parted_by_blanks_and_held_by_quotes(void **state)
     split_is("--source=\"it's\"x ''", 2, (const char *const[]){"--source=it'sx", ""});
 }
 
-static void open_quotes_and_too_many_words_are_refused(void **state)
+TEST(open_quotes_and_too_many_words_are_refused)
 {
     char *words[FA_RUN_WORDS_MAX], open[] = "--source 'a b", many[2 * FA_RUN_WORDS_MAX + 3];
     int count = 0;
@@ -80,7 +73,7 @@ static void open_quotes_and_too_many_words_are_refused(void **state)
     }
 }
 
-static void a_run_for_each_line_on_top_of_the_command_line(void **state)
+TEST(a_run_for_each_line_on_top_of_the_command_line)
 {
     static const char text[] = "# what\n\n--n 128\n  # not this\n--m 64 --seeds 1 --causal";
     fa_runs runs;
@@ -100,7 +93,7 @@ static void a_run_for_each_line_on_top_of_the_command_line(void **state)
     fa_runs_free(&runs);
 }
 
-static void the_command_is_that_of_a_single_run(void **state)
+TEST(the_command_is_that_of_a_single_run)
 {
     static const char *const expected[] = {"./fa_bench", "--seeds", "3", "--m", "16", "--n", "128"};
     fa_runs runs;
@@ -112,7 +105,7 @@ static void the_command_is_that_of_a_single_run(void **state)
     fa_runs_free(&runs);
 }
 
-static void without_a_list_the_command_line_is_the_run(void **state)
+TEST(without_a_list_the_command_line_is_the_run)
 {
     char *argv[] = {"./fa_bench", "--m", "16", "--json", "-", NULL};
     fa_options options;
@@ -126,7 +119,7 @@ static void without_a_list_the_command_line_is_the_run(void **state)
     fa_runs_free(&runs);
 }
 
-static void a_bad_line_is_named(void **state)
+TEST(a_bad_line_is_named)
 {
     refused("--m 32\n--m 0\n", 13, " line 2: ", "--m takes a whole number from 1 to 1024");
     refused("--m 32\n\n\n--nope 0\n", 18, " line 4: ", "unknown option --nope");
@@ -137,7 +130,7 @@ static void a_bad_line_is_named(void **state)
     refused("\n# nothing\n", 11, "--runs: no run in ", path);
 }
 
-static void what_belongs_to_the_whole_command_is_refused_with_its_reason(void **state)
+TEST(what_belongs_to_the_whole_command_is_refused_with_its_reason)
 {
     static const char *const lines[][2] = {
         {"--runs more", "a list has no lists in it"},
@@ -166,13 +159,13 @@ static void one_file_cannot_take_every(const char *option)
     assert_non_null(strstr(why.text, option));
 }
 
-static void dumps_and_cubins_belong_on_lines(void **state)
+TEST(dumps_and_cubins_belong_on_lines)
 {
     one_file_cannot_take_every("--dump");
     one_file_cannot_take_every("--cubin");
 }
 
-static void an_append_is_whole_or_not_there(void **state)
+TEST(an_append_is_whole_or_not_there)
 {
     char text[64] = "";
     FILE *file = fopen(path, "w+");
@@ -191,7 +184,7 @@ static void an_append_is_whole_or_not_there(void **state)
 }
 
 /* What is offered instead of a run does less of something, and more of nothing. */
-static void a_smaller_run_is_never_larger(void **state)
+TEST(a_smaller_run_is_never_larger)
 {
     static const struct {
         const char *line, *more; /* NULL: it is small as it is */
@@ -222,21 +215,4 @@ static void a_smaller_run_is_never_larger(void **state)
         free(smaller);
         fa_runs_free(&runs);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(words_are_parted_by_blanks_and_held_by_quotes),
-        cmocka_unit_test(open_quotes_and_too_many_words_are_refused),
-        cmocka_unit_test(a_run_for_each_line_on_top_of_the_command_line),
-        cmocka_unit_test(the_command_is_that_of_a_single_run),
-        cmocka_unit_test(without_a_list_the_command_line_is_the_run),
-        cmocka_unit_test(a_bad_line_is_named),
-        cmocka_unit_test(what_belongs_to_the_whole_command_is_refused_with_its_reason),
-        cmocka_unit_test(dumps_and_cubins_belong_on_lines),
-        cmocka_unit_test(an_append_is_whole_or_not_there),
-        cmocka_unit_test(a_smaller_run_is_never_larger),
-    };
-    return cmocka_run_group_tests(tests, make_file, remove_file);
 }

@@ -1,13 +1,6 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "compile/cxx.h"
 #include "compile/shared_memory.h"
+#include "unit.h"
 
 /* What the pass makes of a text must hold each part, in this order, and as many lines as the text. */
 static void becomes(const char *text, const char *const *parts)
@@ -30,7 +23,7 @@ static void becomes(const char *text, const char *const *parts)
 }
 #define BECOMES(text, ...) becomes(text, (const char *const[]){__VA_ARGS__, NULL})
 
-static void variables_go_to_sections_of_their_own(void **state)
+TEST(variables_go_to_sections_of_their_own)
 {
     BECOMES("void k() { __shared__ float a[4]; static __shared__ int b; }",
             "{ static __attribute__((used, section(\"fa_shared0\"), abi_tag(\"fa_shared\")))", "float a[4];",
@@ -42,7 +35,7 @@ static void variables_go_to_sections_of_their_own(void **state)
     BECOMES("void k() { __shared__ struct { int a; float b[2]; } s; }", "static", "struct { int a; float b[2]; } s; }");
 }
 
-static void extern_arrays_become_pointers(void **state)
+TEST(extern_arrays_become_pointers)
 {
     BECOMES("void k() { extern __shared__ __attribute__((aligned(16))) unsigned char raw[]; raw[0] = 1; }",
             "unsigned char (*const raw) = reinterpret_cast<unsigned char (*)>(fa_emu_now()->smem);", "raw[0] = 1; }");
@@ -51,7 +44,7 @@ static void extern_arrays_become_pointers(void **state)
 }
 
 /* Preprocessed text: what macros stand for is there. */
-static void arrays_of_namespace_scope_are_declared_where_they_are_used(void **state)
+TEST(arrays_of_namespace_scope_are_declared_where_they_are_used)
 {
     BECOMES("extern __shared__ float pool[];\nvoid f() { pool[0] = 1; }\nvoid g(float *pool) { pool[0] = 1; }\n",
             "\nvoid f() { float (*const pool) = reinterpret_cast<float (*)>(fa_emu_now()->smem); pool[0] = 1; }\n",
@@ -61,7 +54,7 @@ static void arrays_of_namespace_scope_are_declared_where_they_are_used(void **st
         "namespace n {\n\nstruct s {\n int f() const { int (*const pool) = ", " return pool[1]; } }; }\nMACRO");
 }
 
-static void other_text_stays(void **state)
+TEST(other_text_stays)
 {
     static const char text[] = "const char *s = \"__shared__ int a;\"; // __shared__ int b;\nextern float pool[];\n";
     char *made = fa_shared_rewrite(text);
@@ -70,23 +63,11 @@ static void other_text_stays(void **state)
 }
 
 /* A directive that goes on over line breaks of CR LF is one token. */
-static void directives_of_cr_lf(void **state)
+TEST(directives_of_cr_lf)
 {
     fa_cxx_tokens tokens = fa_cxx_read("#define BRACE \\\r\n  { \\\r\n  {\r\nint a;\r\n");
     assert_int_equal(tokens.count, 4);
     assert_int_equal(tokens.at[0].kind, FA_CXX_DIRECTIVE);
     assert_true(fa_cxx_is(&tokens.at[1], "int"));
     free(tokens.at);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(variables_go_to_sections_of_their_own),
-        cmocka_unit_test(extern_arrays_become_pointers),
-        cmocka_unit_test(arrays_of_namespace_scope_are_declared_where_they_are_used),
-        cmocka_unit_test(other_text_stays),
-        cmocka_unit_test(directives_of_cr_lf),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

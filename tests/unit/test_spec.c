@@ -4,15 +4,7 @@
 #include "input/schedule.h"
 #include "input/spec.h"
 #include "input/splits.h"
-#include "shared.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 static fa_reason why;
 
@@ -153,7 +145,7 @@ static void check_selection(const fa_kernel_row *asked, const fa_problem *p, con
     check_tile(asked, 1 + p->seq_q % 4, p, arch, sms);
 }
 
-static void the_first_matching_rule_decides(void **state)
+TEST(the_first_matching_rule_decides)
 {
     static const int32_t seqs[] = {1, 3, 64, 65, 100, 257, 1024, 4096}, keys[] = {0, 300, 2560, 8192, 70000},
                          dims[] = {16, 64, 72, 128, 136, 256}, heads[] = {1, 8, 9, 24, 70}, groups[] = {1, 4, 8};
@@ -194,7 +186,7 @@ static void the_first_matching_rule_decides(void **state)
 }
 
 /* Rules of two tiles: which one serves. */
-static void tiles_compete_by_their_keys(void **state)
+TEST(tiles_compete_by_their_keys)
 {
     static const struct {
         int32_t heads, seq, sms, fill, cost, second_cost, second_max_dim, m;
@@ -243,7 +235,7 @@ static void tiles_compete_by_their_keys(void **state)
 }
 
 /* m, n: the tile. Lengths by hand: a tile of 64 keys counts 320, one of 128 keys 384. */
-static void busiest_multiprocessor(void **state)
+TEST(busiest_multiprocessor)
 {
     static const struct {
         int32_t m, n, heads, seq_q, seq_kv, causal, sms, keys;
@@ -268,7 +260,7 @@ static void busiest_multiprocessor(void **state)
 }
 
 /* With a window a tile counts from the first key of its first row to the last of its last row. */
-static void windows_leave_fewer_keys(void **state)
+TEST(windows_leave_fewer_keys)
 {
     fa_problem p = {1, 1, 1, 4096, 4096, 64, true, 1};
     p.windowed = true, p.window_left = 127, p.window_right = 0;
@@ -280,7 +272,7 @@ static void windows_leave_fewer_keys(void **state)
 }
 
 /* Conditions on features: dim_v, and the keys that a window or a chunk leaves. */
-static void rules_for_features(void **state)
+TEST(rules_for_features)
 {
     static const struct {
         int32_t dim_v, left, right, chunk, m;
@@ -322,7 +314,7 @@ static void rules_for_features(void **state)
 }
 
 /* The tiles on each side of every fill and length that a rule names. */
-static void rules_begin_and_end_where_they_say(void **state)
+TEST(rules_begin_and_end_where_they_say)
 {
     for (const fa_rule *r = fa_registry_rules(); r->name != NULL; r++) {
         const fa_kernel_row *asked = NULL;
@@ -344,7 +336,7 @@ static void rules_begin_and_end_where_they_say(void **state)
     }
 }
 
-static void limits_are_those_of_the_guide(void **state)
+TEST(limits_are_those_of_the_guide)
 {
     golden g = {0};
     const char *const archs[] = {"sm_75",  "sm_80",  "sm_86",  "sm_87",   "sm_89",   "sm_89a", "sm_90",
@@ -387,7 +379,7 @@ static void say_spec(golden *g, const char *line, bool vs)
     golden_say(g, "\n");
 }
 
-static void a_spec_is_what_the_options_say(void **state)
+TEST(a_spec_is_what_the_options_say)
 {
     golden g = {0};
     char longer[1200] = "--source ./";
@@ -451,7 +443,7 @@ static void a_spec_is_what_the_options_say(void **state)
 }
 
 /* The splits that a kernel chooses, for those that have a choice. */
-static void splits_are_chosen(void **state)
+TEST(splits_are_chosen)
 {
     golden g = {0};
     const int32_t shapes[][5] = {{1, 8, 8, 64, 4096},     {1, 8, 2, 1, 8192},    {4, 8, 1, 3, 32768},
@@ -490,7 +482,7 @@ static void expect_splits(const fa_kernel_row *row, const fa_knobs *knobs, const
 }
 
 /* A part has 1024 keys at least, 512 of wgmma's, 256 of packed heads: one key fewer than two parts make one. */
-static void a_part_has_enough_keys(void **state)
+TEST(a_part_has_enough_keys)
 {
     for (size_t i = 0; i < fa_registry_count(); i++) {
         const fa_kernel_row *row = fa_registry_at(i);
@@ -506,7 +498,7 @@ static void a_part_has_enough_keys(void **state)
 }
 
 /* Packed tiles of wgmma: splits near those that were fastest on an H200, 132 multiprocessors. */
-static void packed_splits_of_wgmma_are_as_measured(void **state)
+TEST(packed_splits_of_wgmma_are_as_measured)
 {
     const struct {
         fa_problem problem;
@@ -537,7 +529,7 @@ static void packed_splits_of_wgmma_are_as_measured(void **state)
 }
 
 /* Packed tiles of the others that fill 19 of 20 places are not split. */
-static void a_wave_of_95_percent_is_full(void **state)
+TEST(a_wave_of_95_percent_is_full)
 {
     const fa_problem p = {1, 19, 19, 1, 16384, 64, false, 0.125f};
     const fa_knobs knobs = {.m = 64, .n = 64, .warps = 4};
@@ -557,7 +549,7 @@ static void a_wave_of_95_percent_is_full(void **state)
 }
 
 /* Without --arch: sm_90a for a kernel that is for nothing else, as long as it is what runs. */
-static void a_kernel_names_its_architecture(void **state)
+TEST(a_kernel_names_its_architecture)
 {
     int specific = 0;
     for (size_t i = 0; i < fa_registry_count(); i++) {
@@ -584,24 +576,4 @@ static void a_kernel_names_its_architecture(void **state)
     fa_options options;
     assert_int_equal(parse("", &options), FA_PASS);
     assert_string_equal(fa_spec_arch(&options), "sm_89");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(packed_splits_of_wgmma_are_as_measured),
-        cmocka_unit_test(a_wave_of_95_percent_is_full),
-        cmocka_unit_test(a_kernel_names_its_architecture),
-        cmocka_unit_test(the_first_matching_rule_decides),
-        cmocka_unit_test(tiles_compete_by_their_keys),
-        cmocka_unit_test(busiest_multiprocessor),
-        cmocka_unit_test(windows_leave_fewer_keys),
-        cmocka_unit_test(rules_for_features),
-        cmocka_unit_test(rules_begin_and_end_where_they_say),
-        cmocka_unit_test(limits_are_those_of_the_guide),
-        cmocka_unit_test(a_spec_is_what_the_options_say),
-        cmocka_unit_test(splits_are_chosen),
-        cmocka_unit_test(a_part_has_enough_keys),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

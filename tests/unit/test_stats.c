@@ -1,14 +1,10 @@
 /* Order statistics against samples whose answers are known. */
 #include "timing/stats.h"
+#include "unit.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
 
-#include <cmocka.h>
-
-static void quantiles_of_a_line(void **state)
+TEST(quantiles_of_a_line)
 {
     const double sorted[] = {10, 20, 30, 40, 50};
     assert_float_equal(fa_quantile(sorted, 5, 0.0), 10, 0);
@@ -20,7 +16,7 @@ static void quantiles_of_a_line(void **state)
     assert_float_equal(fa_quantile(sorted, 4, 0.5), 25, 1e-12);
 }
 
-static void any_order(void **state)
+TEST(any_order)
 {
     const double samples[] = {5, 1, 4, 2, 3, 9, 7, 8, 6, 10};
     const fa_stats stats = fa_stats_of(samples, 10);
@@ -37,7 +33,7 @@ static void any_order(void **state)
 }
 
 /* Ranks from published tables of the sign test: lower ranks for n = 6, 20, 50, 100. */
-static void interval_ranks(void **state)
+TEST(interval_ranks)
 {
     const struct {
         size_t count;
@@ -53,7 +49,7 @@ static void interval_ranks(void **state)
     }
 }
 
-static void five_samples_bound_nothing(void **state)
+TEST(five_samples_bound_nothing)
 {
     const double samples[] = {1, 1, 1, 1, 1};
     const fa_stats stats = fa_stats_of(samples, 5);
@@ -62,7 +58,7 @@ static void five_samples_bound_nothing(void **state)
 }
 
 /* The interval must hold the true median about 95 % of the time, and never much less, for a skewed distribution. */
-static void coverage(void **state)
+TEST(coverage)
 {
     uint64_t random = 88172645463325252u;
     int32_t covered = 0;
@@ -81,7 +77,7 @@ static void coverage(void **state)
     assert_in_range(covered, trials * 94 / 100, trials * 985 / 1000);
 }
 
-static void ten_thousand_do_not_underflow(void **state)
+TEST(ten_thousand_do_not_underflow)
 {
     double *samples = malloc(10000 * sizeof *samples);
     for (int32_t k = 0; k < 10000; k++)
@@ -93,7 +89,7 @@ static void ten_thousand_do_not_underflow(void **state)
     free(samples);
 }
 
-static void settled_is_a_strict_bound(void **state)
+TEST(settled_is_a_strict_bound)
 {
     const fa_stats narrow = {.p50 = 100, .ci95 = {99.6, 100.4}}, wide = {.p50 = 100, .ci95 = {99.5, 100.5}};
     assert_true(fa_stats_settled(&narrow, 0.005));
@@ -102,25 +98,10 @@ static void settled_is_a_strict_bound(void **state)
     assert_false(fa_stats_settled(&nan, 0.005));
 }
 
-static void looks_grow_by_five_per_cent(void **state)
+TEST(looks_grow_by_five_per_cent)
 {
     const size_t looks[][2] = {{0, 10},    {1, 11},    {199, 209}, {200, 210},    {219, 229},
                                {220, 231}, {380, 399}, {400, 420}, {10000, 10500}};
     for (size_t i = 0; i < sizeof looks / sizeof *looks; i++)
         assert_int_equal(fa_stats_next_look(looks[i][0]), looks[i][1]);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(quantiles_of_a_line),
-        cmocka_unit_test(any_order),
-        cmocka_unit_test(interval_ranks),
-        cmocka_unit_test(five_samples_bound_nothing),
-        cmocka_unit_test(coverage),
-        cmocka_unit_test(ten_thousand_do_not_underflow),
-        cmocka_unit_test(settled_is_a_strict_bound),
-        cmocka_unit_test(looks_grow_by_five_per_cent),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

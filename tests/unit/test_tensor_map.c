@@ -1,12 +1,7 @@
 /* Tensor maps of the emulator: where the rows of a box lie, in 1 to 5 dimensions and over every edge, and what is no
  * map. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "emu/core/tensor_map.h"
+#include "unit.h"
 
 enum { ELEMENT = 2, COLUMNS = 16 };
 static const uint64_t DIMS[] = {COLUMNS, 5, 3, 4, 2};
@@ -26,7 +21,7 @@ static fa_emu_map map_of(int rank)
     return map;
 }
 
-static void rows_of_every_rank(void **state)
+TEST(rows_of_every_rank)
 {
     static const int32_t at[FA_EMU_MAP_RANK] = {4, 3, -1, 3, 1};
     for (int rank = 1; rank <= FA_EMU_MAP_RANK; rank++) {
@@ -56,7 +51,7 @@ static void rows_of_every_rank(void **state)
     }
 }
 
-static void columns_over_the_edges(void **state)
+TEST(columns_over_the_edges)
 {
     static const struct {
         int32_t at;
@@ -73,7 +68,7 @@ static void columns_over_the_edges(void **state)
     }
 }
 
-static void what_is_no_map(void **state)
+TEST(what_is_no_map)
 {
     static const uint64_t none[] = {16, 0}, odd[] = {40}, fine[] = {64};
     static const uint32_t long_box[] = {8, 257}, narrow[] = {4, 1}, wide[] = {32, 1};
@@ -93,7 +88,7 @@ static void what_is_no_map(void **state)
 }
 
 /* From zeros, field by field, the map that the host would make. */
-static void replaced_fields(void **state)
+TEST(replaced_fields)
 {
     static const uint64_t strides[] = {64, 320};
     fa_tensor_map made = {.bytes = {0}}, wanted;
@@ -114,7 +109,7 @@ static void replaced_fields(void **state)
     assert_memory_equal(&made, &wanted, sizeof made);
 }
 
-static void fields_out_of_range(void **state)
+TEST(fields_out_of_range)
 {
     static const struct {
         fa_emu_map_field field;
@@ -141,7 +136,7 @@ static void fields_out_of_range(void **state)
 }
 
 /* Single fields that are right, but not together. */
-static void what_no_copy_may_use(void **state)
+TEST(what_no_copy_may_use)
 {
     fa_tensor_map bytes = {.bytes = {0}};
     fa_emu_map map = map_of(2), other;
@@ -165,7 +160,7 @@ static void what_no_copy_may_use(void **state)
 }
 
 /* Every second row of a box of 3: 2 rows, 2 apart. */
-static void element_strides(void **state)
+TEST(element_strides)
 {
     static const int32_t at[FA_EMU_MAP_RANK] = {0, 1};
     fa_emu_map map = map_of(2);
@@ -174,7 +169,7 @@ static void element_strides(void **state)
     assert_ptr_equal(fa_emu_map_row(&map, at, 1).global, memory + 3 * map.strides[1]);
 }
 
-static void swizzles(void **state)
+TEST(swizzles)
 {
     for (uintptr_t at = 0; at < 4096; at += 16) {
         assert_int_equal(fa_emu_swizzled(at, 0), at);
@@ -182,15 +177,4 @@ static void swizzles(void **state)
         assert_int_equal(fa_emu_swizzled(at, 64), at ^ (at / 128 % 4) * 16);
         assert_int_equal(fa_emu_swizzled(at, 32), at ^ (at / 128 % 2) * 16);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_of_every_rank),  cmocka_unit_test(columns_over_the_edges),
-        cmocka_unit_test(what_is_no_map),      cmocka_unit_test(replaced_fields),
-        cmocka_unit_test(fields_out_of_range), cmocka_unit_test(what_no_copy_may_use),
-        cmocka_unit_test(element_strides),     cmocka_unit_test(swizzles),
-    };
-    return cmocka_run_group_tests_name("tensor maps", tests, NULL, NULL);
 }

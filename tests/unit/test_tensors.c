@@ -1,14 +1,9 @@
 /* Inputs: conversion, determinism, and that every distribution does what its name says. */
 #include "input/tensors.h"
+#include "unit.h"
 
 #include <math.h>
 #include <omp.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 static fa_problem shape(int32_t batch, int32_t heads, int32_t kv_heads, int32_t seq_q, int32_t seq_kv, int32_t dim,
                         bool causal)
@@ -16,7 +11,7 @@ static fa_problem shape(int32_t batch, int32_t heads, int32_t kv_heads, int32_t 
     return (fa_problem){batch, heads, kv_heads, seq_q, seq_kv, dim, causal, 1.0f / sqrtf((float)dim)};
 }
 
-static void halves_round_trip(void **state)
+TEST(halves_round_trip)
 {
     for (uint32_t half = 0; half < 65536; half++) {
         const float value = fa_half_to_float((uint16_t)half);
@@ -32,7 +27,7 @@ static void halves_round_trip(void **state)
 }
 
 /* Between any two neighbours: the middle goes to the even one, a hair to either side to the nearer. */
-static void halves_round_to_nearest_even(void **state)
+TEST(halves_round_to_nearest_even)
 {
     for (uint32_t half = 0; half < 0x7BFF; half++) {
         const float low = fa_half_to_float((uint16_t)half), high = fa_half_to_float((uint16_t)(half + 1));
@@ -50,7 +45,7 @@ static void halves_round_to_nearest_even(void **state)
     assert_int_equal(fa_float_to_half(1e-30f), 0);
 }
 
-static void bf16_is_the_upper_half_of_a_float(void **state)
+TEST(bf16_is_the_upper_half_of_a_float)
 {
     for (uint32_t element = 0; element < 65536; element++) {
         const float value = fa_element_to_float(FA_DTYPE_BF16, (uint16_t)element);
@@ -65,7 +60,7 @@ static void bf16_is_the_upper_half_of_a_float(void **state)
     assert_true(isnan(fa_element_to_float(FA_DTYPE_BF16, fa_element_of_float(FA_DTYPE_BF16, nan))));
 }
 
-static void bf16_rounds_to_nearest_even(void **state)
+TEST(bf16_rounds_to_nearest_even)
 {
     for (uint32_t element = 1; element < 0x7F7F; element++) {
         const float low = fa_element_to_float(FA_DTYPE_BF16, (uint16_t)element);
@@ -86,7 +81,7 @@ static void bf16_rounds_to_nearest_even(void **state)
 }
 
 /* Spacing, and the unit roundoff that tolerances follow: 2^-11 and 2^-8. */
-static void types_have_their_precision(void **state)
+TEST(types_have_their_precision)
 {
     for (uint32_t half = 1; half < 0x7BFF; half++) {
         const float low = fa_half_to_float((uint16_t)half), high = fa_half_to_float((uint16_t)(half + 1));
@@ -99,7 +94,7 @@ static void types_have_their_precision(void **state)
 }
 
 /* Every logit is far below 0, and they differ as normal ones do. */
-static void low_logits_are_low(void **state)
+TEST(low_logits_are_low)
 {
     const fa_problem p = shape(1, 2, 1, 9, 33, 64, false);
     fa_tensors t = fa_tensors_make(&p, FA_DIST_LOW, 7);
@@ -119,7 +114,7 @@ static void low_logits_are_low(void **state)
 
 /* One key of each row is above all others that it sees, by more than FP16 rounds its logits. Rows lie on both sides of
  * 0, and of some the mask hides a logit that is far above all that they see. */
-static void cliffs_are_far_apart(void **state)
+TEST(cliffs_are_far_apart)
 {
     const fa_problem p = shape(1, 4, 2, 30, 41, 32, true);
     fa_tensors t = fa_tensors_make(&p, FA_DIST_CLIFF, 7);
@@ -148,7 +143,7 @@ static void cliffs_are_far_apart(void **state)
     fa_tensors_free(&t);
 }
 
-static void same_seed_same_tensors(void **state)
+TEST(same_seed_same_tensors)
 {
     const fa_problem p = shape(2, 4, 2, 400, 801, 24, true);
     const int threads = omp_get_max_threads();
@@ -170,7 +165,7 @@ static void same_seed_same_tensors(void **state)
     }
 }
 
-static void q_k_v_are_independent(void **state)
+TEST(q_k_v_are_independent)
 {
     const fa_problem p = shape(1, 4, 4, 256, 256, 64, false);
     fa_tensors t = fa_tensors_make(&p, FA_DIST_NORMAL, 42);
@@ -202,7 +197,7 @@ static void moments(const uint16_t *data, size_t count, double variance, double 
     assert_true(fabs(neighbours / n) < 5.0 * variance / sqrt(n));
 }
 
-static void distributions_have_their_moments(void **state)
+TEST(distributions_have_their_moments)
 {
     const fa_problem p = shape(2, 4, 4, 512, 512, 64, false);
     fa_tensors t = fa_tensors_make(&p, FA_DIST_NORMAL, 1);
@@ -239,7 +234,7 @@ static fa_problem in_type(fa_problem problem, fa_dtype dtype)
 }
 
 /* Every key above all before it: a new maximum in every tile, whatever its size. Up to a million keys. */
-static void ramps_are_strict(void **state)
+TEST(ramps_are_strict)
 {
     const fa_problem shapes[] = {shape(1, 1, 1, 3, 2, 16, false),
                                  shape(1, 2, 1, 2, 129, 16, true),
@@ -266,7 +261,7 @@ static void ramps_are_strict(void **state)
 }
 
 /* One key holds nearly all of the weight, V says which, and it is not the same one for every row. */
-static void needles_dominate(void **state)
+TEST(needles_dominate)
 {
     const fa_problem shapes[] = {shape(1, 4, 2, 60, 50, 16, true), shape(2, 2, 1, 40, 3000, 64, false),
                                  shape(1, 1, 1, 20, 30000, 24, false),
@@ -307,7 +302,7 @@ static void needles_dominate(void **state)
     }
 }
 
-static void v_is_constant_or_coded(void **state)
+TEST(v_is_constant_or_coded)
 {
     const fa_problem p = shape(2, 4, 2, 8, 100, 40, false);
     fa_tensors t = fa_tensors_make(&p, FA_DIST_CONSTANT_V, 5);
@@ -333,7 +328,7 @@ static void v_is_constant_or_coded(void **state)
 }
 
 /* BF16 inputs are those of FP16 rounded to 8 bits; codes are exact. */
-static void draws_in_bf16(void **state)
+TEST(draws_in_bf16)
 {
     const fa_problem half = shape(2, 4, 2, 8, 100, 40, false), p = in_type(half, FA_DTYPE_BF16);
     fa_tensors t = fa_tensors_make(&p, FA_DIST_NORMAL, 5), same = fa_tensors_make(&half, FA_DIST_NORMAL, 5);
@@ -351,25 +346,4 @@ static void draws_in_bf16(void **state)
             assert_float_equal(got * 256 + 256, (float)codes[d % 4], 0);
         }
     fa_tensors_free(&t);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(halves_round_trip),
-        cmocka_unit_test(halves_round_to_nearest_even),
-        cmocka_unit_test(bf16_is_the_upper_half_of_a_float),
-        cmocka_unit_test(bf16_rounds_to_nearest_even),
-        cmocka_unit_test(types_have_their_precision),
-        cmocka_unit_test(draws_in_bf16),
-        cmocka_unit_test(same_seed_same_tensors),
-        cmocka_unit_test(low_logits_are_low),
-        cmocka_unit_test(cliffs_are_far_apart),
-        cmocka_unit_test(q_k_v_are_independent),
-        cmocka_unit_test(distributions_have_their_moments),
-        cmocka_unit_test(ramps_are_strict),
-        cmocka_unit_test(needles_dominate),
-        cmocka_unit_test(v_is_constant_or_coded),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,6 @@
 /* Text for other programs: valid UTF-8 and words for a shell. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include <stdlib.h>
-
 #include "base/text.h"
+#include "unit.h"
 
 static void becomes(char *made, const char *want)
 {
@@ -15,7 +8,7 @@ static void becomes(char *made, const char *want)
     free(made);
 }
 
-static void text_stays(void **state)
+TEST(text_stays)
 {
     becomes(fa_utf8(""), "");
     becomes(fa_utf8("plain \xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80 \xed\x9f\xbf \xf4\x8f\xbf\xbf"),
@@ -23,7 +16,7 @@ static void text_stays(void **state)
 }
 
 #define NO "\xef\xbf\xbd"
-static void other_bytes_are_replaced(void **state)
+TEST(other_bytes_are_replaced)
 {
     becomes(fa_utf8("a\xff"), "a" NO);
     becomes(fa_utf8("\xc3"), NO);
@@ -35,7 +28,7 @@ static void other_bytes_are_replaced(void **state)
     becomes(fa_utf8("\x80z"), NO "z");
 }
 
-static void words_for_a_shell(void **state)
+TEST(words_for_a_shell)
 {
     becomes(fa_shell_word("light:m=32,warps=4"), "light:m=32,warps=4");
     becomes(fa_shell_word(""), "''");
@@ -44,14 +37,4 @@ static void words_for_a_shell(void **state)
     becomes(fa_shell_word("$(x)`\"\\"), "'$(x)`\"\\'");
     becomes(fa_shell_word("\xc3\xa9"), "'\xc3\xa9'");
     becomes(fa_shell_word("a\n\xff'\\"), "$'a\\012\\377\\'\\\\'");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(text_stays),
-        cmocka_unit_test(other_bytes_are_replaced),
-        cmocka_unit_test(words_for_a_shell),
-    };
-    return cmocka_run_group_tests_name("text", tests, NULL, NULL);
 }

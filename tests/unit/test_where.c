@@ -1,11 +1,6 @@
 /* Which tensor an address lies beside, and which element it would be. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "emu/core/where.h"
+#include "unit.h"
 
 /* Two batches, three heads (one of K and V), four rows of 16; rows of Q 20 apart, O as [B, S, H, D]. */
 static fa_params launch(void)
@@ -42,7 +37,7 @@ static void says(const fa_params *p, const void *tensor, int64_t bytes, const ch
     assert_string_equal(text, words);
 }
 
-static void beside_a_tensor(void **state)
+TEST(beside_a_tensor)
 {
     const fa_params p = launch();
     says(&p, p.k, 2 * 160, "K, 1 element past its end: batch 1, head 0, row 5 (rows 0 to 4), column 0");
@@ -52,13 +47,13 @@ static void beside_a_tensor(void **state)
     says(&p, p.q, 0, "Q, inside: batch 0, head 0, row 0 (rows 0 to 3), column 0");
 }
 
-static void by_the_largest_stride_first(void **state)
+TEST(by_the_largest_stride_first)
 {
     const fa_params p = launch();
     says(&p, p.o, 2 * (192 + 3 * 48 + 2 * 16 + 5), "O, inside: batch 1, head 2, row 3 (rows 0 to 3), column 5");
 }
 
-static void the_log_sums_have_wider_elements(void **state)
+TEST(the_log_sums_have_wider_elements)
 {
     fa_params p = launch();
     p.lse = (fa_f32 *)(uintptr_t)((1u << 28) + 400000);
@@ -68,21 +63,10 @@ static void the_log_sums_have_wider_elements(void **state)
     says(&p, p.lse, 4 * 24, "LSE, 1 element past its end: batch 1, head 2, row 4 (rows 0 to 3), column 0");
 }
 
-static void far_from_all(void **state)
+TEST(far_from_all)
 {
     const fa_params p = launch();
     char text[256];
     assert_false(fa_emu_where(&p, NULL, text, sizeof text));
     assert_false(fa_emu_where(&p, (const char *)p.o + (2 << 20), text, sizeof text));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(beside_a_tensor),
-        cmocka_unit_test(by_the_largest_stride_first),
-        cmocka_unit_test(the_log_sums_have_wider_elements),
-        cmocka_unit_test(far_from_all),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,21 +3,20 @@
 UNIT := $(BUILD)/tests/unit
 UNIT_SOURCES := $(wildcard tests/unit/test_*.c)
 UNIT_BINARIES := $(UNIT_SOURCES:%.c=$(BUILD)/%)
+UNIT_FLAGS := -Wno-missing-prototypes -Wno-unused-parameter -Werror=unused-function
 .PHONY: check-binaries test-binaries
 check-binaries: $(UNIT_BINARIES)
 test-binaries: check-binaries
 
-$(UNIT)/test_%: tests/unit/test_%.c $(LIB_OBJECTS)
+$(UNIT)/test_%: tests/unit/test_%.c $(UNIT)/unit.o $(LIB_OBJECTS)
 	@mkdir -p $(@D)
 	$(call say,LINK)
-	$(Q)$(CC) $(CPPFLAGS) -Wno-missing-prototypes $(CFLAGS) -Wno-unused-parameter $(LDFLAGS) -o $@ $^ -lcmocka $(LDLIBS)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(UNIT_FLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LDLIBS)
 
-# What several tests share: words, numbers, tests/golden, a GPU of made-up samples, a simulated kernel.
+# What several tests share: tests/golden, a GPU of made-up samples, a simulated kernel.
 $(addprefix $(UNIT)/test_,diagnose invariance reference spec measure_golden measure paired): $(UNIT)/golden.o
 $(addprefix $(UNIT)/test_,measure paired measure_golden): $(UNIT)/fake_gpu.o
-$(addprefix $(UNIT)/test_,rules check): $(UNIT)/simulate.o
-$(addprefix $(UNIT)/test_,measure paired measure_golden roofline spec options problem log features): $(UNIT)/shared.o
-$(UNIT)/test_hypotheses: $(UNIT)/simulate.o $(UNIT)/shared.o
+$(addprefix $(UNIT)/test_,rules check hypotheses): $(UNIT)/simulate.o
 # The simulated kernel and the reference are loops worth vectorising.
 $(UNIT)/simulate.o $(BUILD)/src/check/reference.o $(BUILD)/src/check/scores.o: CFLAGS += -O3
 # Functions that a test replaces with its own.
@@ -28,4 +27,4 @@ $(UNIT)/test_check: LDFLAGS += -Wl,--wrap=fa_gpu_lock -Wl,--wrap=fa_reference_ma
 $(UNIT)/test_cuda_abi: $(UNIT)/cuda_abi_theirs.o
 $(UNIT)/cuda_abi_theirs.o $(UNIT)/test_lib_abi: \
 	CPPFLAGS += $(addprefix -isystem ,$(firstword $(wildcard /usr/local/cuda/include)))
--include $(addprefix $(UNIT)/,$(addsuffix .d,golden fake_gpu shared simulate cuda_abi_theirs))
+-include $(addprefix $(UNIT)/,$(addsuffix .d,golden fake_gpu unit simulate cuda_abi_theirs))

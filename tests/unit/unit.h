@@ -1,0 +1,37 @@
+/* A unit test is TEST(name) {...}. The program of a file runs its tests in their order; main is in unit.c. */
+#ifndef FA_TEST_UNIT_H
+#define FA_TEST_UNIT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "input/options.h"
+
+#define TEST(name) TEST_WITH(name, NULL, NULL)
+/* setup runs before the test and teardown after it. */
+#define TEST_WITH(name, setup, teardown)                                                       \
+    static void name(void **state);                                                            \
+    __attribute__((constructor)) static void add_##name(void)                                  \
+    {                                                                                          \
+        const struct CMUnitTest test = cmocka_unit_test_setup_teardown(name, setup, teardown); \
+        unit_add(__LINE__, &test);                                                             \
+    }                                                                                          \
+    static void name(void **state)
+void unit_add(int line, const struct CMUnitTest *test);
+/* A file may define these: before its first test and after its last. */
+int unit_setup(void **state);
+int unit_teardown(void **state);
+
+/* The options point into a copy of the words, which the next call overwrites. */
+fa_status parse_words(const char *line, fa_options *options, fa_reason *why);
+/* Fails when value is further from wanted than the share `relative` of it. */
+void near(double value, double wanted, double relative);
+
+#endif
