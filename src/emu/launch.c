@@ -165,37 +165,22 @@ static bool run_next(fa_emu_launch *launch, fa_emu_cluster *cluster)
     return true;
 }
 
-static void *work(void *argument)
-{
-    fa_emu_launch *launch = argument;
-    fa_emu_cluster *cluster = cluster_make(launch, 0);
-    if (!cluster)
-        return NULL;
-    fa_emu_catch_faults(cluster->block[0], true);
-    fa_emu_preempt_begin(cluster->block[0]);
-    while (run_next(launch, cluster))
-        ;
-    fa_emu_preempt_end();
-    fa_emu_catch_faults(cluster->block[0], false);
-    fa_emu_self = NULL;
-    cluster_free(cluster);
-    return NULL;
-}
-
 static bool has_more(const fa_emu_launch *launch)
 {
     return atomic_load(&launch->next_cluster) < launch->blocks / launch->cluster;
 }
 
-/* Under the race detector: one OS thread, on which a cluster that waits for another is paused, and the next one begins
- * in a seat of its own. Clusters that wait for one another need no more seats than a GPU has room for. */
-static void work_in_seats(fa_emu_launch *launch)
+/* One OS thread. A cluster that waits for another is paused, and the next one begins in a seat of its own. Clusters
+ * that wait for one another need no more seats than a GPU has room for. */
+static void *work(void *argument)
 {
+    fa_emu_launch *launch = argument;
     fa_emu_cluster *seats[MAX_SEATS] = {NULL};
     const uint32_t threads = launch->threads * launch->cluster;
     const uint32_t room = threads < MAX_SEAT_THREADS ? MAX_SEAT_THREADS / threads : 1;
     const uint32_t count = room < MAX_SEATS ? room : MAX_SEATS;
     bool begun = true;
+    fa_emu_preempt_begin(launch);
     while (begun && !atomic_load(&launch->failed)) {
         begun = false;
         for (uint32_t i = 0; i < count && !atomic_load(&launch->failed); i++) {
@@ -210,9 +195,11 @@ static void work_in_seats(fa_emu_launch *launch)
             fa_emu_catch_faults(seats[i]->block[0], false);
         }
     }
+    fa_emu_preempt_end();
     fa_emu_self = NULL;
     for (uint32_t i = 0; i < count; i++)
         cluster_free(seats[i]);
+    return NULL;
 }
 
 /* A launch runs on one OS thread when the object has __shared__ variables, which exist once per object. */
@@ -321,7 +308,7 @@ fa_status fa_emu_run(const fa_emu_image *image, const fa_emu_grid *grid, const f
     launch.registers_touched = fa_emu_registers_touched;
     atomic_store(&running, true);
     if (launch.race)
-        work_in_seats(&launch);
+        work(&launch);
     else
         work_on_threads(&launch);
     atomic_store(&running, false);

@@ -69,7 +69,7 @@ static bool release_warp(fa_emu_worker *worker, uint32_t warp, bool pollers)
         if (!complete(worker, warp, group) || (kind == FA_EMU_YIELD && !pollers))
             continue;
         if (kind != FA_EMU_YIELD)
-            worker->cluster->idle = 0;
+            worker->cluster->idle = worker->idle_rounds = 0;
         if (!fa_emu_compute(worker, warp, group))
             worker->stopped = true;
         if (worker->race && kind == FA_EMU_SYNCWARP)
@@ -117,7 +117,7 @@ static bool release_barrier(fa_emu_worker *worker, int32_t id)
     if (!barrier->waiting || barrier->arrived < (barrier->threads ? barrier->threads : worker->alive))
         return false;
     barrier_result(worker, id);
-    worker->cluster->idle = 0;
+    worker->cluster->idle = worker->idle_rounds = 0;
     if (worker->race)
         fa_race_barrier_release(worker, id);
     for (uint32_t warp = 0; warp < worker->warps; warp++) {
@@ -145,6 +145,7 @@ static bool release_barrier(fa_emu_worker *worker, int32_t id)
 static bool release(fa_emu_worker *worker)
 {
     bool released = false;
+    worker->idle_rounds++;
     if (worker->launch->grid->schedule == FA_SCHEDULE_RANDOM) {
         const uint64_t held = fa_random_next(&worker->random);
         for (uint32_t warp = 0; warp < worker->warps; warp++)
@@ -281,6 +282,8 @@ static void wait_for(fa_emu_op *op)
         fa_emu_calls_answer(worker);
     }
     self->op = NULL;
+    if (op->kind == FA_EMU_YIELD)
+        fa_emu_pause_idle_block(worker);
 }
 
 /* The first function on a fibre's stack. */
@@ -365,7 +368,7 @@ void fa_emu_begin_block(fa_emu_worker *worker, uint64_t index)
     worker->block_number = (uint32_t)index;
     worker->threads = worker->alive = launch->threads;
     worker->warps = (launch->threads + FA_EMU_WARP - 1) / FA_EMU_WARP;
-    worker->ready_warps = 0;
+    worker->ready_warps = worker->idle_rounds = 0;
     worker->greedy_warp = 0;
     worker->stopped = worker->over = worker->begun = worker->stuck = worker->forced = false;
     worker->random = launch->grid->order_seed * 0x2545f4914f6cdd1du + index;

@@ -63,6 +63,27 @@ static const char *check_cp(fa_ptx_instr *i)
     return i->args >= 3 && is_address(i, 0) && is_address(i, 1) ? NULL : "cp.async wants [to], [from], size";
 }
 
+/* Vectors of atom and red: floats in global memory, at most 16 bytes; FP32 is only added. */
+static const char *check_atomic(const fa_ptx_instr *i, int at, int lanes)
+{
+    const fa_ptx_type_info *type = fa_ptx_type_of(i, 0);
+    const bool adds = fa_ptx_has(i, FA_PTX_W_ADD_),
+               picks = fa_ptx_has(i, FA_PTX_W_MIN_) || fa_ptx_has(i, FA_PTX_W_MAX_);
+    const bool single = i->type[0] == FA_PTX_F32, half = type->kind == FA_PTX_F && !single && type->bits <= 32;
+    const bool cas = fa_ptx_has(i, FA_PTX_W_CAS);
+    if (!is_address(i, at) || i->args < at + 2 + cas)
+        return at == 0 ? "red wants [address], b" : "atom wants d, [address], b";
+    if (half && !fa_ptx_has(i, FA_PTX_W_NOFTZ))
+        return "f16 and bf16 are combined with .noftz";
+    if (lanes == 1)
+        return NULL;
+    if (!fa_ptx_has(i, FA_PTX_W_GLOBAL) || lanes * type->bits > 128 || !(single ? adds : half && (adds || picks)))
+        return "a vector of atom or red is .global, of f32 (add) or of f16 and bf16 (add, min, max), up to 16 bytes";
+    return is_vector(i, at + 1, lanes) && (at == 0 || is_vector(i, 0, lanes))
+               ? NULL
+               : "the number of registers is not that of the vector";
+}
+
 static const char *check_memory(fa_ptx_instr *i)
 {
     const int lanes = lanes_of_vector(i);
@@ -78,10 +99,8 @@ static const char *check_memory(fa_ptx_instr *i)
                                                           : "st wants [address] and as many registers as its vector";
     case FA_PTX_OP_CP:
         return check_cp(i);
-    case FA_PTX_OP_RED:
-        return is_address(i, 0) ? NULL : "red wants [address], b";
     default:
-        return is_address(i, 1) && (!fa_ptx_has(i, FA_PTX_W_CAS) || i->args >= 4) ? NULL : "atom wants d, [address], b";
+        return check_atomic(i, i->op == FA_PTX_OP_ATOM, lanes);
     }
 }
 

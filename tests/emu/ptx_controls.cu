@@ -32,6 +32,36 @@ KERNEL(32, 1024)
 }
 #endif
 
+#if defined(CONTROL_misaligned_vector)
+/* A reduction of four floats at a multiple of 8 bytes. */
+KERNEL(32, 0)
+{
+    asm volatile("red.global.add.v4.f32 [%0 + 8], {%1, %1, %1, %1};" ::"l"(p.o), "f"(1.0f) : "memory"); /* HERE */
+}
+#endif
+
+#if defined(CONTROL_vector_in_shared)
+/* Vectors are reduced in global memory alone. */
+KERNEL(32, 1024)
+{
+    FA_SHARED(unsigned, s);
+    asm volatile("red.shared.add.v2.f32 [%0], {%1, %1};" ::"r"(shared_of(s)), "f"(1.0f) : "memory"); /* HERE */
+    put(p, threadIdx.x, s[0]);
+}
+#endif
+
+#if defined(CONTROL_race_vector)
+/* A plain store into what other threads reduce. */
+KERNEL(64, 0)
+{
+    float *o_g = static_cast<float *>(p.o) + 64;
+    if (threadIdx.x == 33)
+        o_g[2] = 0.0f;
+    else
+        asm volatile("red.global.add.v4.f32 [%0], {%1, %1, %1, %1};" ::"l"(o_g), "f"(1.0f) : "memory"); /* HERE */
+}
+#endif
+
 #if defined(CONTROL_not_shared)
 /* The low half of a generic pointer taken for a shared address. */
 KERNEL(32, 1024)

@@ -137,8 +137,8 @@ static void repeats(void **state)
 
 int main(int argc, char **argv)
 {
-    static const char *const conform[] = {"shuffles", "barriers", "matrix",  "wmma",
-                                          "async",    "halves",   "atomics", "polls"};
+    static const char *const conform[] = {"shuffles", "barriers", "matrix", "wmma", "async",
+                                          "halves",   "atomics",  "polls",  "turns"};
     enum { CONFORM = sizeof conform / sizeof conform[0], CONTROLS = sizeof controls / sizeof controls[0] };
     struct CMUnitTest tests[2 * CONFORM + CONTROLS + 1] = {{0}};
     size_t count = 0;

@@ -46,6 +46,9 @@ typedef struct control {
 static const control controls[] = {
     {"race", FA_SCHEDULE_ASCENDING, FA_SANITIZE_THREAD, "data race", "CUDA thread"},
     {"race_atomic", FA_SCHEDULE_ASCENDING, FA_SANITIZE_THREAD, "data race", "CUDA thread"},
+    {"race_vector", FA_SCHEDULE_ASCENDING, FA_SANITIZE_THREAD, "data race", "CUDA thread"},
+    {"misaligned_vector", FA_SCHEDULE_ASCENDING, FA_SANITIZE_NONE, "misaligned", "not a multiple of 16 bytes"},
+    {"vector_in_shared", FA_SCHEDULE_ASCENDING, FA_SANITIZE_NONE, "not_run", "a vector of atom or red is .global"},
     {"overflow_shared", FA_SCHEDULE_ASCENDING, FA_SANITIZE_ADDRESS, "heap-buffer-overflow", "WRITE of size 4"},
     {"overflow_global", FA_SCHEDULE_ASCENDING, FA_SANITIZE_ADDRESS, "heap-buffer-overflow", "READ of size 4"},
     {"misaligned", FA_SCHEDULE_ASCENDING, FA_SANITIZE_NONE, "misaligned", "not a multiple of 16 bytes"},

@@ -114,3 +114,12 @@ void fa_emu_pause_block(fa_emu_worker *worker)
     worker->resume = worker->current;
     fa_emu_switch(worker, NULL, false);
 }
+
+void fa_emu_pause_idle_block(fa_emu_worker *worker)
+{
+    enum { IDLE_ROUNDS = 64 };
+    if (worker->idle_rounds < IDLE_ROUNDS || worker->stopped || worker->race != NULL)
+        return;
+    worker->idle_rounds = 0;
+    fa_emu_pause_block(worker);
+}

@@ -12,5 +12,7 @@ void fa_emu_switch(fa_emu_worker *worker, fa_emu_fibre *to, bool dying);
 
 /* Pauses the block from a thread that waits for another block; returns when the block is resumed. */
 void fa_emu_pause_block(fa_emu_worker *worker);
+/* The same after many rounds of polls. The race detector has a count of its own. */
+void fa_emu_pause_idle_block(fa_emu_worker *worker);
 
 #endif

@@ -63,7 +63,7 @@ static void on_tick(int number, siginfo_t *info, void *context)
     errno = error;
 }
 
-void fa_emu_preempt_begin(const fa_emu_worker *worker)
+void fa_emu_preempt_begin(const fa_emu_launch *launch)
 {
     struct sigaction action = {.sa_sigaction = on_tick, .sa_flags = SA_SIGINFO | SA_RESTART | SA_NODEFER};
     struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGNAL};
@@ -71,9 +71,9 @@ void fa_emu_preempt_begin(const fa_emu_worker *worker)
     event._sigev_un._tid = gettid();
     bool found = false;
     sigemptyset(&action.sa_mask);
-    self.begin = (uintptr_t)worker->launch->image->call;
+    self.begin = (uintptr_t)launch->image->call;
     dl_iterate_phdr(find_code, &found);
-    if (!found || worker->race != NULL || sigaction(SIGNAL, &action, NULL) != 0 ||
+    if (!found || launch->race != NULL || sigaction(SIGNAL, &action, NULL) != 0 ||
         timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &self.timer) != 0)
         return;
     self.on = true;

@@ -7,7 +7,7 @@
 
 /* Starts the timer of the calling OS thread, which fa_emu_preempt_end stops. Nothing under the race detector: its
  * volatile and atomic reads take turns. */
-void fa_emu_preempt_begin(const fa_emu_worker *worker);
+void fa_emu_preempt_begin(const fa_emu_launch *launch);
 void fa_emu_preempt_end(void);
 
 #endif

@@ -116,6 +116,7 @@ typedef struct fa_emu_worker {
     fa_emu_cluster *cluster;
     uint32_t rank, rounds;      /* rank: in its cluster; rounds: until another block of it runs */
     uint32_t turns;             /* how often its threads let others of the block run */
+    uint32_t idle_rounds;       /* rounds in a row in which its threads only polled */
     uint64_t waits;             /* how often the next thread was chosen */
     struct fa_emu_calls *asked; /* the running thread says where it waits (calls.h) */
 

@@ -47,15 +47,32 @@ static uint64_t combine(uint64_t a, uint64_t b, fa_ptx_type type, fa_ptx_word op
     return whole(a, b, false, operation);
 }
 
+/* One element, at once: blocks on other OS threads reduce into the same memory. */
+#define AT_ONCE(bits)                                                                                           \
+    {                                                                                                           \
+        uint##bits##_t old = __atomic_load_n((uint##bits##_t *)(void *)to, __ATOMIC_RELAXED), wanted;           \
+        do                                                                                                      \
+            wanted = (uint##bits##_t)combine(old, b, type, operation);                                          \
+        while (!__atomic_compare_exchange_n((uint##bits##_t *)(void *)to, &old, wanted, true, __ATOMIC_SEQ_CST, \
+                                            __ATOMIC_RELAXED));                                                 \
+    }
+static void reduce_one(unsigned char *to, uint64_t b, fa_ptx_type type, fa_ptx_word operation)
+{
+    if (fa_ptx_types[type].bits == 16)
+        AT_ONCE(16)
+    else if (fa_ptx_types[type].bits == 32)
+        AT_ONCE(32)
+    else
+        AT_ONCE(64)
+}
+
 void fa_emu_reduce_bytes(unsigned char *to, const unsigned char *from, uint32_t size, fa_ptx_type type,
                          fa_ptx_word operation)
 {
     const uint32_t bytes = fa_ptx_types[type].bits / 8u;
     for (uint32_t at = 0; at + bytes <= size; at += bytes) {
-        uint64_t a = 0, b = 0;
-        memcpy(&a, to + at, bytes);
+        uint64_t b = 0;
         memcpy(&b, from + at, bytes);
-        a = combine(a, b, type, operation);
-        memcpy(to + at, &a, bytes);
+        reduce_one(to + at, b, type, operation);
     }
 }

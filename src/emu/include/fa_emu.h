@@ -112,6 +112,8 @@ static constexpr int warpSize = FA_EMU_WARP;
 
 #include "cuda_fp16.h"
 
+#include "fa_emu_memory.h"
+
 #include "fa_emu_warp.h"
 
 #include "fa_emu_math.h"
@@ -119,8 +121,6 @@ static constexpr int warpSize = FA_EMU_WARP;
 #include "fa_emu_integer.h"
 
 #include "fa_emu_simd.h"
-
-#include "fa_emu_memory.h"
 
 #include "fa_emu_ptx.h"
 

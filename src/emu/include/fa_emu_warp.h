@@ -245,13 +245,15 @@ FA_EMU_ATOMIC_FN(atomicAnd, old &value)
 FA_EMU_ATOMIC_FN(atomicOr, old | value)
 FA_EMU_ATOMIC_FN(atomicXor, old ^ value)
 #undef FA_EMU_ATOMIC_FN
-/* Vectors add element by element, each atomic by itself. */
-static inline float2 atomicAdd(float2 *address, float2 value)
+/* Vectors add element by element, each atomic by itself. They are aligned as a whole. */
+static inline float2 atomicAdd(float2 *address, float2 value, FA_EMU_HERE)
 {
+    fa_emu_aligned(address, sizeof *address, "atomicAdd of a float2", FA_EMU_THERE);
     return {atomicAdd(&address->x, value.x), atomicAdd(&address->y, value.y)};
 }
-static inline float4 atomicAdd(float4 *address, float4 value)
+static inline float4 atomicAdd(float4 *address, float4 value, FA_EMU_HERE)
 {
+    fa_emu_aligned(address, sizeof *address, "atomicAdd of a float4", FA_EMU_THERE);
     return {atomicAdd(&address->x, value.x), atomicAdd(&address->y, value.y), atomicAdd(&address->z, value.z),
             atomicAdd(&address->w, value.w)};
 }

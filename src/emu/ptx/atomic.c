@@ -1,6 +1,7 @@
 #include "emu/ptx/atomic.h"
 
 #include <dlfcn.h>
+#include <math.h>
 #include <pthread.h>
 
 #include "emu/race/memory.h"
@@ -128,9 +129,26 @@ void fa_emu_ptx_atomic_store(const fa_emu_ptx_run *run, void *at, uint32_t size,
     leave(tsan);
 }
 
+/* The smaller or larger one of each element; of a number and NaN the number. */
+static uint64_t pick_floats(fa_ptx_type type, uint64_t x, uint64_t y, bool larger)
+{
+    const fa_ptx_type one = fa_ptx_element(type);
+    const unsigned width = fa_ptx_types[one].bits;
+    uint64_t picked = 0;
+    for (unsigned shift = 0; shift < fa_ptx_types[type].bits; shift += width) {
+        const uint64_t a = x >> shift & fa_ptx_mask(width), b = y >> shift & fa_ptx_mask(width);
+        const double of_a = fa_ptx_to_double(a, one), of_b = fa_ptx_to_double(b, one);
+        const bool takes_b = isnan(of_a) || (larger ? of_b > of_a : of_b < of_a);
+        picked |= (takes_b ? b : a) << shift;
+    }
+    return picked;
+}
+
 static uint64_t pick(fa_ptx_type type, uint64_t x, uint64_t y, bool larger)
 {
     const fa_ptx_type_info *info = &fa_ptx_types[type];
+    if (info->kind == FA_PTX_F)
+        return pick_floats(type, x, y, larger);
     const bool less = info->kind == FA_PTX_S ? (int64_t)fa_ptx_fit(x, info) < (int64_t)fa_ptx_fit(y, info) : x < y;
     return less != larger ? x : y;
 }

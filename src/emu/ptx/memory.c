@@ -220,18 +220,22 @@ static void store(const fa_emu_ptx_run *run)
     }
 }
 
-/* atom d, [a], b {, c}; red [a], b */
+/* atom d, [a], b {, c}; red [a], b. A vector's elements one after the other. */
 static void atomic(const fa_emu_ptx_run *run)
 {
     const fa_ptx_instr *i = run->instr;
     const int at = i->op == FA_PTX_OP_ATOM ? 1 : 0;
+    const fa_ptx_arg from = i->arg[at + 1], to = i->arg[0];
     const uint32_t size = fa_ptx_type_of(i, 0)->bits / 8u;
     let_others_run(run);
-    unsigned char *place = strong_place(run, at, size);
-    const uint64_t b = fa_ptx_in(i, at + 1, run->r), c = fa_ptx_has(i, FA_PTX_W_CAS) ? fa_ptx_in(i, at + 2, run->r) : 0;
-    const uint64_t old = fa_emu_ptx_atomic(run, place, size, b, c, order_of(i));
-    if (i->op == FA_PTX_OP_ATOM)
-        fa_ptx_out(i, run->r, fa_ptx_fit(old, fa_ptx_type_of(i, 0)));
+    unsigned char *place = strong_place(run, at, size * from.count);
+    const uint64_t c = fa_ptx_has(i, FA_PTX_W_CAS) ? fa_ptx_in(i, at + 2, run->r) : 0;
+    for (uint32_t k = 0; k < from.count; k++) {
+        const uint64_t b = fa_ptx_read(&i->value[from.first + k], run->r);
+        const uint64_t old = fa_emu_ptx_atomic(run, place + k * size, size, b, c, order_of(i));
+        if (i->op == FA_PTX_OP_ATOM)
+            fa_ptx_write(&i->value[to.first + k], run->r, fa_ptx_fit(old, fa_ptx_type_of(i, 0)));
+    }
 }
 
 static int32_t source_bytes(const fa_emu_ptx_run *run, int32_t size)

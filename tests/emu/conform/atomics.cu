@@ -3,6 +3,23 @@
 
 FA_KERNEL_INFO(.threads = 96, .smem_dynamic_bytes = 64);
 
+/* sums_g: 8 words of the block's own, zero before. */
+__device__ void vector_sums(const fa_params &p, float *sums_g, int t)
+{
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+    const float x = static_cast<float>(t % 3);
+    atomicAdd(reinterpret_cast<float4 *>(sums_g), make_float4(1.0f, x, -x, 0.25f));
+    const float2 before = atomicAdd(reinterpret_cast<float2 *>(sums_g + 4), make_float2(1.0f, -2.0f));
+    EXPECT(before.x >= 0.0f && before.x < 96.0f && before.y <= 0.0f);
+    atomicAdd(reinterpret_cast<__half2 *>(sums_g + 6), __floats2half2_rn(1.0f, -0.5f));
+    __syncthreads();
+    EXPECT(sums_g[0] == 96.0f && sums_g[1] == 96.0f && sums_g[2] == -96.0f && sums_g[3] == 24.0f);
+    EXPECT(sums_g[4] == 96.0f && sums_g[5] == -192.0f && __float_as_uint(sums_g[6]) == 0xd2005600);
+    if (t < 7)
+        put(p, 1024 + t, __float_as_uint(sums_g[t]));
+#endif
+}
+
 extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
 {
     FA_SHARED(int, s);
@@ -25,6 +42,8 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
     __syncthreads();
     EXPECT(s[0] == 96 * 95 / 2 && s[1] == 95 && s[2] == -1 && s[3] == 0 && s[4] == 0 && s[6] == 0 && s[7] == 77);
     EXPECT(__int_as_float(s[5]) == 48.0f);
+
+    vector_sums(p, reinterpret_cast<float *>(o_g + 512 + blockIdx.x * 16), t);
 
     /* between blocks: the last to finish sums what the others left */
     if (t == 0) {

@@ -101,6 +101,30 @@ CASE(stores_in_groups)
     }
 }
 
+/* As a backward kernel sums dQ: all blocks reduce into the same floats, which the last one reads. */
+CASE(sums_of_all_blocks)
+{
+    constexpr int ROUNDS = 16;
+    float *sums_g = static_cast<float *>(p.o) + 2048;
+    unsigned *done_g = static_cast<unsigned *>(p.o) + 64;
+    reinterpret_cast<float *>(s_b)[t] = static_cast<float>(t);
+    FENCE_ASYNC();
+    __syncthreads();
+    if (t == 0) {
+        for (int i = 0; i < ROUNDS; i++)
+            asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], 512;" ::"l"(sums_g),
+                         "r"(s)
+                         : "memory");
+        COMMIT();
+        WAIT_GROUP(0);
+        asm volatile("fence.proxy.async;" ::: "memory");
+        __threadfence();
+        if (atomicAdd(done_g, 1u) == gridDim.x - 1)
+            for (int i = 0; i < 128; i++)
+                EXPECT(atomicAdd(sums_g + i, 0.0f) == static_cast<float>(i * ROUNDS) * static_cast<float>(gridDim.x));
+    }
+}
+
 CASE(reductions)
 {
     reinterpret_cast<unsigned *>(s_b)[t] = t;

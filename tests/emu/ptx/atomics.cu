@@ -5,6 +5,41 @@ FA_KERNEL_INFO(.threads = 64, .smem_dynamic_bytes = 128);
 
 #define SHARED_RED(text, at, value) asm volatile(text " [%0], %1;" ::"r"(shared_of(&(at))), "r"(value) : "memory")
 
+/* Vectors in global memory: every element by itself, from all blocks. own_g: words that no other block touches. */
+__device__ void vectors(const fa_params &p, float *sums_g, unsigned *own_g, unsigned t)
+{
+    const float x = static_cast<float>(t % 4), y = 0.5f;
+    asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(sums_g), "f"(x), "f"(y), "f"(-x), "f"(1.0f)
+                 : "memory");
+    asm volatile("red.relaxed.gpu.global.add.v2.f32 [%0 + 16], {%1, %2};" ::"l"(sums_g), "f"(x), "f"(y) : "memory");
+    asm volatile("red.global.add.noftz.v4.f16x2 [%0], {%1, %1, %2, %2};" ::"l"(own_g), "r"(0x3c004000), "r"(0x3800b800)
+                 : "memory");
+    asm volatile("red.global.add.noftz.v2.bf16x2 [%0 + 16], {%1, %2};" ::"l"(own_g), "r"(0x3f803f00), "r"(0x4000bf80)
+                 : "memory");
+    asm volatile("red.global.max.noftz.v2.f16 [%0 + 24], {%1, %2};" ::"l"(own_g),
+                 "h"(__half_as_ushort(__float2half(-1.0f - x))), "h"(__half_as_ushort(__float2half(x)))
+                 : "memory");
+    unsigned a, b;
+    asm volatile("atom.global.min.noftz.v2.f16x2 {%0, %1}, [%2 + 32], {%3, %4};"
+                 : "=r"(a), "=r"(b)
+                 : "l"(own_g), "r"(0x3c00bc00), "r"(t % 2 ? 0x7e003400 : 0x3400b400)
+                 : "memory");
+    EXPECT((a == 0 || a == 0x0000bc00) && (b == 0 || b == 0x0000b400));
+    __syncthreads();
+    EXPECT(own_g[0] == 0x54005800 && own_g[1] == 0x54005800 && own_g[2] == 0x5000d000 && own_g[3] == 0x5000d000);
+    EXPECT(own_g[4] == 0x42804200 && own_g[5] == 0x4300c280 && own_g[6] == 0x42000000);
+    EXPECT(own_g[8] == 0x0000bc00 && own_g[9] == 0x0000b400);
+    if (t < 10)
+        put(p, 64 + t, own_g[t]);
+    if (t == 0 && atomicAdd(reinterpret_cast<unsigned *>(sums_g) + 8, 1u) == gridDim.x - 1) {
+        const float threads = 64.0f * static_cast<float>(gridDim.x);
+        const float want[6] = {1.5f * threads, 0.5f * threads, -1.5f * threads,
+                               threads,        1.5f * threads, 0.5f * threads};
+        for (int i = 0; i < 6; i++)
+            EXPECT(atomicAdd(sums_g + i, 0.0f) == want[i]);
+    }
+}
+
 extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
 {
     FA_SHARED(unsigned, s);
@@ -40,4 +75,5 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
     EXPECT((was == 0) == (s[13] == t + 1));
     if (t < 11)
         put(p, blockIdx.x * 16 + t, s[t]);
+    vectors(p, reinterpret_cast<float *>(o_g) + 64, o_g + 128 + blockIdx.x * 32, t);
 }
