@@ -1,4 +1,4 @@
-/* Files that are read and written whole. */
+/* Files that are read and written whole, and digests of what they hold. */
 #ifndef FA_FILE_H
 #define FA_FILE_H
 
@@ -19,5 +19,13 @@ fa_status fa_write_file(const char *path, const void *data, size_t size, fa_reas
 fa_status fa_append(int file, const void *data, size_t size, fa_reason *why);
 fa_status fa_make_dirs(const char *path, fa_reason *why); /* mkdir -p */
 void fa_remove_folder(const char *folder);                /* rm -rf of a folder, or a file in its place */
+
+/* SHA-256 of bytes in memory. */
+
+/* Lower-case hexadecimal, terminated. */
+typedef struct fa_digest {
+    char hex[65];
+} fa_digest;
+fa_digest fa_sha256(const void *data, size_t size);
 
 #endif

@@ -3,7 +3,7 @@
 #ifndef FA_KEPT_H
 #define FA_KEPT_H
 
-#include "base/digest.h"
+#include "base/file.h"
 #include "check/draw.h"
 #include "check/reference.h"
 

@@ -1,7 +1,8 @@
-/* Launches that are repeated: the same bits every time. */
+/* Launches that are repeated on the same inputs: the same bits every time. */
 #ifndef FA_REPEATS_H
 #define FA_REPEATS_H
 
+#include "base/status.h"
 #include "check/session.h"
 
 /* Ten; on the emulator five, or fewer for large problems: one from 2^24 multiply-adds on, none beyond 2^32. */
@@ -10,5 +11,18 @@ int32_t fa_check_repeats(const fa_problem *problem, bool emulated);
 const char *fa_repeats_vary(fa_session *s, int32_t variation, char word[32]);
 /* More launches on the same inputs give the same bits; on the emulator in other orders of the threads. */
 fa_status fa_repeats_check(fa_session *s, fa_reason *why);
+
+/* Of a launch: the output, and the log-sum-exp if there is one. */
+typedef struct fa_outputs {
+    const uint16_t *output;
+    size_t count;
+    const float *lse;
+    size_t lse_count;
+} fa_outputs;
+
+/* FA_WRONG: launch `number` (`again`) differs from the first; how much, and where first. schedule: of the emulator, or
+ * "". */
+fa_status fa_compare_bits(const fa_outputs *first, const fa_outputs *again, int32_t number, const char *schedule,
+                          fa_reason *why);
 
 #endif

@@ -8,10 +8,102 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
-#include "compile/cache_limit.h"
+
+/* An entry on disk, as the limit of the cache sees it. */
+typedef struct {
+    char name[80];
+    double bytes;
+    time_t used;
+} kept;
+
+static double limit_bytes(void)
+{
+    const char *given = getenv("FA_CACHE_MB");
+    char *end = NULL;
+    const double mb = given != NULL ? strtod(given, &end) : 0;
+    return 1048576.0 * (end != NULL && end != given && *end == '\0' && mb >= 0 ? mb : 2048);
+}
+
+/* The bytes on disk of the files in a folder. */
+static double size_of(const char *folder)
+{
+    double bytes = 0;
+    DIR *files = opendir(folder);
+    for (struct dirent *file = NULL; files != NULL && (file = readdir(files)) != NULL;) {
+        struct stat facts;
+        if (fstatat(dirfd(files), file->d_name, &facts, AT_SYMLINK_NOFOLLOW) == 0)
+            bytes += 512.0 * (double)facts.st_blocks;
+    }
+    if (files != NULL)
+        closedir(files);
+    return bytes;
+}
+
+static int by_use(const void *a, const void *b)
+{
+    const time_t x = ((const kept *)a)->used, y = ((const kept *)b)->used;
+    return (x > y) - (x < y);
+}
+
+static void drop(const char *root, const char *name)
+{
+    char *path = fa_format("%s/%s", root, name);
+    fa_remove_folder(path);
+    free(path);
+}
+
+static size_t list(const char *root, time_t now, kept **entries, double *bytes)
+{
+    size_t count = 0;
+    DIR *folder = opendir(root);
+    for (struct dirent *at = NULL; folder != NULL && (at = readdir(folder)) != NULL;) {
+        struct stat facts;
+        const size_t length = strlen(at->d_name);
+        if (fstatat(dirfd(folder), at->d_name, &facts, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISDIR(facts.st_mode))
+            continue;
+        if (strncmp(at->d_name, "building.", 9) == 0 && facts.st_mtime < now - 86400)
+            drop(root, at->d_name);
+        if (length != 64 || strspn(at->d_name, "0123456789abcdef") != length)
+            continue;
+        *entries = fa_resize(*entries, (count + 1) * sizeof **entries);
+        kept *one = &(*entries)[count++];
+        *one = (kept){.used = facts.st_mtime};
+        memcpy(one->name, at->d_name, length + 1);
+        char *path = fa_format("%s/%s", root, at->d_name);
+        one->bytes = size_of(path);
+        free(path);
+        *bytes += one->bytes;
+    }
+    if (folder != NULL)
+        closedir(folder);
+    return count;
+}
+
+/* Where the entries of `root` take more than FA_CACHE_MB mebibytes (default 2048; 0: no limit), those that were unused
+ * for longest go until three quarters are left; none that was used within an hour. Folders of builds that a kill has
+ * left go after a day. */
+static void limit_size(const char *root)
+{
+    const double most = limit_bytes();
+    const time_t now = time(NULL);
+    kept *entries = NULL;
+    double bytes = 0;
+    if (!(most > 0))
+        return;
+    const size_t count = list(root, now, &entries, &bytes);
+    if (bytes > most) {
+        qsort(entries, count, sizeof *entries, by_use);
+        for (size_t i = 0; bytes > most * 0.75 && i < count && entries[i].used < now - 3600; i++) {
+            drop(root, entries[i].name);
+            bytes -= entries[i].bytes;
+        }
+    }
+    free(entries);
+}
 
 #define SUMS "sums"
 
@@ -169,7 +261,7 @@ fa_status fa_cache_open(const fa_digest *key, fa_cache_entry *entry, fa_reason *
     snprintf(entry->folder, sizeof entry->folder, "%s/%s", root, key->hex);
     entry->hit = is_ours(entry->folder) && entry_verifies(entry->folder);
     if (entry->hit) {
-        utimensat(AT_FDCWD, entry->folder, NULL, 0); /* used now: fa_cache_limit */
+        utimensat(AT_FDCWD, entry->folder, NULL, 0); /* used now: limit_size */
         return FA_PASS;
     }
     snprintf(entry->folder, sizeof entry->folder, "%s/building.XXXXXX", root);
@@ -212,7 +304,7 @@ fa_status fa_cache_publish(const fa_digest *key, fa_cache_entry *entry, fa_reaso
     memcpy(entry->folder, final, sizeof final);
     if (key->hex[0] == '0' || getenv("FA_CACHE_MB") != NULL) { /* one entry in 16 looks at them all */
         final[parent] = '\0';
-        fa_cache_limit(final);
+        limit_size(final);
     }
     return FA_PASS;
 }

@@ -3,7 +3,7 @@
 #ifndef FA_CACHE_H
 #define FA_CACHE_H
 
-#include "base/digest.h"
+#include "base/file.h"
 
 /* hit: `folder` is the published entry, verified. Otherwise it is a private folder to build in and then to publish. */
 typedef struct fa_cache_entry {

@@ -2,7 +2,7 @@
 #ifndef FA_CUBIN_H
 #define FA_CUBIN_H
 
-#include "base/digest.h"
+#include "base/file.h"
 #include "base/status.h"
 
 /* Copies the initialised object `symbol` (`size` bytes). False when the file has no such object of that size. */

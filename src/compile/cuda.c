@@ -7,21 +7,96 @@
 #include "base/file.h"
 #include "base/process.h"
 #include "compile/cache.h"
-#include "compile/code_index.h"
 #include "compile/cubin.h"
 #include "compile/job.h"
 #include "compile/launch.h"
 #include "compile/log.h"
-#include "compile/nvcc.h"
 #include "compile/nvrtc.h"
 #include "compile/paths.h"
 #include "compile/source_digest.h"
+
+/* "13.0.88" */
+static fa_status nvcc_version(char version[32], fa_reason *why)
+{
+    char *output = NULL;
+    const char *const command[] = {"nvcc", "--version", NULL};
+    const int code = fa_run(command, &output);
+    const char *release = strstr(output, ", V");
+    const bool known = code == 0 && release != NULL;
+    if (known)
+        snprintf(version, 32, "%.*s", (int)strcspn(release + 3, "\n"), release + 3);
+    free(output);
+    return known ? FA_PASS : fa_refuse(why, FA_NOT_RUN, "no nvcc in PATH");
+}
+
+/* Writes the cubin to `object`. FA_COMPILE_ERROR leaves the reason to the caller, who reads and frees *log. */
+static fa_status nvcc_compile(const char *source, const char *const options[], int count, const char *object,
+                              char **log, fa_reason *why)
+{
+    const char *const first[] = {"nvcc", "-x", "cu", "-cubin", "-o", fa_path_to_open(object)};
+    const size_t fixed = sizeof first / sizeof *first;
+    const char **command = fa_alloc((fixed + (size_t)count + 2) * sizeof *command);
+    memcpy(command, first, sizeof first);
+    memcpy(command + fixed, options, (size_t)count * sizeof *command);
+    command[fixed + (size_t)count] = fa_path_to_open(source);
+    const int code = fa_run(command, log);
+    free(command);
+    if (code < 0)
+        return fa_refuse(why, FA_NOT_RUN, "no nvcc in PATH");
+    return code == 0 ? FA_PASS : fa_refuse(why, FA_COMPILE_ERROR, "nvcc: exit code %d", code);
+}
+
+/* Beside the cache lies an index: which configuration first compiled to a given machine code. Two configurations
+ * with one code differ in a knob that does nothing. A line of it begins with its own digest, so that a damaged one is
+ * recognised. */
+static char *index_line(const char *config)
+{
+    return fa_format("%s  %s\n", fa_sha256(config, strlen(config)).hex, config);
+}
+
+static bool index_verifies(const char *line, char config[160])
+{
+    if (strlen(line) < 68 || sscanf(line + 66, "%159[^\n]", config) != 1)
+        return false;
+    char *wanted = index_line(config);
+    const bool good = strcmp(wanted, line) == 0;
+    free(wanted);
+    return good;
+}
+
+/* Looks up the module's code, or adds it. `same_code_as` becomes the configuration that was there first, when it is
+ * another one. The cache is the folder in which its entries lie. */
+static void find_same_code(const fa_spec *spec, const fa_cache_entry *entry, fa_module *module)
+{
+    const fa_knobs *k = &spec->knobs;
+    fa_reason ignored;
+    char *known = NULL;
+    size_t size = 0;
+    char *config = fa_format("%s m=%d,n=%d,warps=%d,vec=%d,stages=%d,swizzle=%d,acc=%d,splits=%d,maxreg=%d", spec->name,
+                             k->m, k->n, k->warps, k->vec, k->stages, k->swizzle, k->acc, k->splits, k->maxreg);
+    char *index = fa_format("%.*s/code", (int)(strrchr(entry->folder, '/') - entry->folder), entry->folder);
+    char *point = fa_format("%s %s %d %d %s", module->code_sha256.hex, spec->name, spec->dim, spec->causal, spec->arch);
+    char *path = fa_format("%s/%s", index, fa_sha256(point, strlen(point)).hex);
+    char *line = index_line(config), first[160];
+    if (fa_read_file(path, &known, &size, &ignored) != FA_PASS || !index_verifies(known, first)) {
+        if (fa_make_dirs(index, &ignored) == FA_PASS)
+            fa_write_file(path, line, strlen(line), &ignored);
+    } else if (strcmp(first, config) != 0) {
+        memcpy(module->same_code_as, first, sizeof first);
+    }
+    free(line);
+    free(known);
+    free(path);
+    free(point);
+    free(index);
+    free(config);
+}
 
 static fa_status name_compiler(fa_compiler compiler, fa_job *work, fa_reason *why)
 {
     const bool nvrtc = compiler == FA_COMPILER_NVRTC;
     char version[32] = "";
-    FA_TRY(nvrtc ? fa_nvrtc_version(version, why) : fa_nvcc_version(version, why));
+    FA_TRY(nvrtc ? fa_nvrtc_version(version, why) : nvcc_version(version, why));
     snprintf(work->compiler_name, sizeof work->compiler_name, "%s %s", nvrtc ? "nvrtc" : "nvcc", version);
     return FA_PASS;
 }
@@ -121,7 +196,7 @@ static fa_status build_nvcc(const fa_job *work, const char *text, const char *fo
     options_of(work, options);
     fa_status status = fa_device_source_write(&work->device_source, work->source, folder, &source, why);
     if (status == FA_PASS)
-        status = fa_nvcc_compile(source, options, work->count, object, log, why);
+        status = nvcc_compile(source, options, work->count, object, log, why);
     fa_device_source_unlink(&work->device_source, folder);
     free(source);
     free(object);
@@ -218,14 +293,6 @@ static fa_status read_module(const fa_spec *spec, const fa_cache_entry *entry, f
     ptxas->smem_dynamic_bytes = module->info.smem_dynamic_bytes;
     ptxas->smem_total_bytes = ptxas->smem_static_bytes + ptxas->smem_dynamic_bytes;
     return FA_PASS;
-}
-
-/* The cache is the folder in which its entries lie. */
-static void find_same_code(const fa_spec *spec, const fa_cache_entry *entry, fa_module *module)
-{
-    char *cache = fa_format("%.*s", (int)(strrchr(entry->folder, '/') - entry->folder), entry->folder);
-    fa_code_index_find(cache, &module->code_sha256, spec, module->same_code_as);
-    free(cache);
 }
 
 fa_status fa_compile_cuda(const fa_spec *spec, fa_module *module, fa_reason *why)

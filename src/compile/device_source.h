@@ -3,7 +3,7 @@
 #ifndef FA_COMPILE_DEVICE_SOURCE_H
 #define FA_COMPILE_DEVICE_SOURCE_H
 
-#include "base/digest.h"
+#include "base/file.h"
 #include "input/spec.h"
 
 typedef enum { FA_FOR_NVRTC, FA_FOR_NVCC, FA_FOR_EMULATOR } fa_device_compiler;

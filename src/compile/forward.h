@@ -5,7 +5,7 @@
 
 #include <limits.h>
 
-#include "base/digest.h"
+#include "base/file.h"
 
 enum { FA_FORWARDS_MAX = 64 }; /* for one compiler */
 typedef enum { FA_FORWARD_NVRTC, FA_FORWARD_EMULATOR } fa_forward_compiler;

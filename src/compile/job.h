@@ -3,7 +3,7 @@
 #define FA_COMPILE_JOB_H
 
 #include "compile/cache.h"
-#include "compile/headers.h"
+#include "compile/paths.h"
 #include "compile/module.h"
 #include "compile/device_source.h"
 #include "input/spec.h"

@@ -2,7 +2,7 @@
 #ifndef FA_MODULE_H
 #define FA_MODULE_H
 
-#include "base/digest.h"
+#include "base/file.h"
 #include "fa_launch.h"
 
 #define FA_WARNINGS_MAX 8

@@ -2,7 +2,7 @@
 #ifndef FA_SOURCE_DIGEST_H
 #define FA_SOURCE_DIGEST_H
 
-#include "base/digest.h"
+#include "base/file.h"
 
 #include <limits.h>
 

@@ -2,7 +2,7 @@
 #ifndef FA_DEVICE_CUDA_GRAPH_H
 #define FA_DEVICE_CUDA_GRAPH_H
 
-#include "cuda/kernel.h"
+#include "cuda/context.h"
 
 /* A captured graph and what it was captured from. */
 typedef struct fa_graph {

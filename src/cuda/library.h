@@ -3,7 +3,7 @@
 #ifndef FA_LIBRARY_H
 #define FA_LIBRARY_H
 
-#include "cuda/kernel.h"
+#include "cuda/context.h"
 #include "device/library_facts.h"
 #include "fa_library.h"
 

@@ -2,7 +2,7 @@
 #ifndef FA_CUDA_MODULE_H
 #define FA_CUDA_MODULE_H
 
-#include "cuda/kernel.h"
+#include "cuda/context.h"
 
 /* FA_NOT_RUN when the cubin is for another architecture; FA_INFEASIBLE when it needs more shared memory than the GPU
  * has. */

@@ -2,7 +2,7 @@
 #ifndef FA_CUDA_SAMPLE_H
 #define FA_CUDA_SAMPLE_H
 
-#include "cuda/kernel.h"
+#include "cuda/context.h"
 
 fa_status fa_cuda_sample(fa_device *device, const fa_sample_request *request, fa_sample *sample, fa_reason *why);
 void fa_cuda_sampler_forget(fa_cuda *cuda, const fa_kernel *kernel); /* before the kernel is destroyed */

@@ -2,7 +2,7 @@
 #ifndef FA_LIBRARY_FACTS_H
 #define FA_LIBRARY_FACTS_H
 
-#include "base/digest.h"
+#include "base/file.h"
 
 typedef struct fa_library_facts {
     char name[64], version[64]; /* "cuBLAS", "13.1.0"; an empty name: not queried yet */

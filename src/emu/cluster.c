@@ -7,8 +7,8 @@
 #include "emu/core/fibre.h"
 #include "emu/core/pending.h"
 #include "emu/core/report.h"
-#include "emu/core/sanitize.h"
-#include "emu/ptx/cluster_barrier.h"
+#include "emu/core/preload.h"
+#include "emu/ptx/group.h"
 #include "emu/ptx/cp_async.h"
 #include "emu/schedule.h"
 

@@ -13,14 +13,14 @@
 #include "emu/core/fibre.h"
 #include "emu/core/preempt.h"
 #include "emu/core/report.h"
-#include "emu/core/sanitize.h"
+#include "emu/core/preload.h"
 #include "emu/core/state.h"
 #include "emu/hopper/progress.h"
 #include "emu/hopper/registers.h"
 #include "emu/mma.h"
-#include "emu/ptx/cluster_barrier.h"
+#include "emu/ptx/group.h"
 #include "emu/race/detector.h"
-#include "emu/race/report.h"
+#include "emu/race/found.h"
 #include "emu/schedule.h"
 
 enum {

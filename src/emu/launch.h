@@ -3,7 +3,6 @@
 #define FA_EMU_LAUNCH_H
 
 #include "device/findings.h"
-#include "emu/core/grid.h"
 #include "emu/core/image.h"
 #include "fa_params.h"
 

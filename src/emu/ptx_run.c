@@ -5,16 +5,72 @@
 #include <string.h>
 #include <time.h>
 
+#include "emu/core/preload.h"
 #include "emu/core/report.h"
-#include "emu/core/sanitize.h"
-#include "emu/hopper/instructions.h"
+#include "emu/hopper/bulk.h"
+#include "emu/hopper/map_proxy.h"
+#include "emu/hopper/mbarrier.h"
+#include "emu/hopper/pool.h"
+#include "emu/hopper/wgmma.h"
 #include "emu/ptx/group.h"
 #include "emu/ptx/memory.h"
 #include "emu/ptx/state.h"
 #include "emu/race/memory.h"
 #include "emu/race/state.h"
+#include "emu/race/thread.h"
 #include "ptx/parse.h"
 #include "ptx/scalar.h"
+
+/* PTX of sm_90a: barrier objects, bulk copies, products of warpgroups, setmaxnreg. */
+static void run_hopper(fa_emu_ptx_run *run)
+{
+    switch (run->instr->op) {
+    case FA_PTX_OP_MBARRIER:
+        fa_emu_ptx_mbarrier(run);
+        break;
+    case FA_PTX_OP_WGMMA:
+        fa_emu_ptx_wgmma(run);
+        break;
+    case FA_PTX_OP_TENSORMAP:
+        fa_emu_ptx_tensormap(run);
+        break;
+    case FA_PTX_OP_SETMAXNREG:
+        fa_emu_ptx_setmaxnreg(run);
+        break;
+    case FA_PTX_OP_ST:
+    case FA_PTX_OP_RED:
+        fa_emu_ptx_send(run);
+        break;
+    default:
+        if (fa_ptx_has(run->instr, FA_PTX_W_MBARRIER_))
+            fa_emu_mbarrier_copies_arrive(run);
+        else
+            fa_emu_ptx_bulk(run);
+    }
+}
+
+/* A fence of the family FA_PTX_FENCES for a proxy or for barrier objects. */
+static void proxy_fence(const fa_emu_ptx_run *run)
+{
+    const fa_ptx_instr *i = run->instr;
+    const bool global = fa_ptx_has(i, FA_PTX_W_GLOBAL);
+    const bool shared = fa_ptx_has(i, FA_PTX_W_SHARED_CTA) || fa_ptx_has(i, FA_PTX_W_SHARED_CLUSTER);
+    if (fa_ptx_has(i, FA_PTX_W_MBARRIER_INIT)) {
+        fa_race_note_fence(FA_RACE_BARRIER_INIT);
+        return;
+    }
+    if (fa_ptx_has(i, FA_PTX_W_TENSORMAP_GENERIC))
+        fa_emu_ptx_map_fence(run);
+    /* A release of one thread; an acquire does not cover fences of other threads. */
+    if (fa_ptx_has(i, FA_PTX_W_ASYNC_GENERIC) && fa_ptx_has(i, FA_PTX_W_RELEASE))
+        fa_race_note_fence(FA_RACE_PROXY_SHARED);
+    if (!fa_ptx_has(i, FA_PTX_W_ASYNC))
+        return;
+    if (shared || !global)
+        fa_race_note_fence(FA_RACE_PROXY_SHARED);
+    if (global || !shared)
+        fa_race_note_fence(FA_RACE_PROXY_GLOBAL);
+}
 
 /* Programs by text: parsed once, kept for the process. */
 typedef struct known {
@@ -194,7 +250,7 @@ static void step(fa_emu_ptx_run *run)
     case FA_PTX_FENCES:
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
         if (fa_ptx_has(i, FA_PTX_W_PROXY) || fa_ptx_has(i, FA_PTX_W_MBARRIER_INIT))
-            fa_emu_ptx_proxy_fence(run);
+            proxy_fence(run);
         else
             fa_race_fence(fa_ptx_has(i, FA_PTX_W_CTA));
         break;
@@ -206,7 +262,7 @@ static void step(fa_emu_ptx_run *run)
         fa_emu_ptx_group(run);
         break;
     case FA_PTX_ASYNC:
-        fa_emu_ptx_async(run);
+        run_hopper(run);
         break;
     case FA_PTX_NOTHING:
         if (i->op == FA_PTX_OP_CREATEPOLICY)

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "input/draws.h"
+#include "base/random.h"
 
 enum { SINKS = 16, BIAS }; /* streams beside those of Q, K and V */
 /* A bias for each batch and head up to this many elements; beyond it they share one. */

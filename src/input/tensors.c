@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "input/draws.h"
 #include "input/score_tensors.h"
 
 enum { TENSOR_Q, TENSOR_K, TENSOR_V, TENSOR_SIDE };

@@ -7,7 +7,7 @@
 
 #include "base/process.h"
 #include "base/version.h"
-#include "compile/headers.h"
+#include "compile/paths.h"
 #include "compile/nvrtc.h"
 #include "run/devices.h"
 

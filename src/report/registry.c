@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "compile/headers.h"
+#include "compile/paths.h"
 #include "input/space.h"
 #include "input/spec.h"
 #include "report/fields.h"

@@ -16,7 +16,7 @@
 
 #include "base/process.h"
 #include "base/status.h"
-#include "compile/headers.h"
+#include "compile/paths.h"
 #include "input/registry.h"
 
 #define ARGUMENTS_MAX 64

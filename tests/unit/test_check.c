@@ -3,7 +3,6 @@
 #include "base/file.h"
 #include "check/check.h"
 #include "check/choose_rows.h"
-#include "check/compare_bits.h"
 #include "check/repeats.h"
 #include "device/gpu_lock.h"
 #include "input/npy.h"

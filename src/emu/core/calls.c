@@ -9,7 +9,7 @@
 #include "base/process.h"
 #include "base/status.h"
 #include "emu/core/fibre.h"
-#include "emu/core/frame.h"
+#include "emu/core/where.h"
 
 enum { DEPTH = 32, CALLS = 12, KNOWN = 8 };
 static const char MARK = '\x1b';

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "emu/core/sanitize.h"
+#include "emu/core/preload.h"
 
 enum { GUARD_BYTES = 4096, STACK_BYTES = 64 << 10, STACK_BYTES_SANITIZED = 256 << 10 };
 

@@ -4,6 +4,7 @@
 
 #include "base/status.h"
 #include "emu/core/abi.h"
+#include "input/options.h"
 
 typedef struct fa_emu_image {
     void *handle;         /* dlopen */
@@ -22,5 +23,16 @@ bool fa_emu_open(const char *path, fa_emu_image *image, char *error, size_t erro
 /* The image with entry point `entry` of a plan (include/fa_launch.h); 0: fa_kernel. The image stays the caller's. */
 fa_emu_image fa_emu_entry(const fa_emu_image *image, int32_t entry);
 void fa_emu_close(fa_emu_image *image);
+
+/* A launch on the emulator: its grid, and the order in which its threads run. */
+typedef struct fa_emu_grid {
+    fa_emu_uint3 grid, block;
+    uint32_t smem_bytes, cluster; /* cluster: blocks, along x; 0 counts as 1 */
+    fa_schedule schedule;         /* which ready thread runs next */
+    uint64_t seed;                /* seed of the WMMA fragment maps */
+    uint64_t order_seed;          /* seed of the random schedule */
+    int32_t blocks_per_sm;        /* that the kernel is compiled for; 0: one */
+    int32_t workers;              /* OS threads; 0: one per processor */
+} fa_emu_grid;
 
 #endif

@@ -4,6 +4,7 @@
 #define FA_EMU_CORE_PRELOAD_H
 
 #include "device/findings.h"
+#include "emu/core/state.h"
 #include "input/options.h"
 
 #define FA_EMU_SANITIZER_EXIT 66 /* exit code of a process that a sanitizer ended */
@@ -19,5 +20,20 @@ void fa_emu_preload(fa_sanitize sanitize, char *const argv[]);
 /* The sanitizer's report on the process `pid`, which ended with FA_EMU_SANITIZER_EXIT: what happened, and where in
  * the kernel. The result is the whole report, to be freed; NULL when there is none. */
 char *fa_emu_sanitizer_report(int pid, fa_finding *found);
+
+/* The runtime of the sanitizers, found at run time. */
+
+/* Entry points of the runtime; NULL where it is not loaded. */
+typedef struct fa_emu_sanitizer {
+    void (*start_switch)(void **fake_stack, const void *bottom, size_t size);
+    void (*finish_switch)(void *fake_stack, const void **bottom, size_t *size);
+    void (*poison)(const volatile void *address, size_t size);
+    void (*unpoison)(const volatile void *address, size_t size);
+    void (*on_death)(void (*callback)(void));
+    void *(*report_address)(void);
+} fa_emu_sanitizer;
+extern fa_emu_sanitizer fa_emu_san;
+/* Looks up the entry points that an object built like this needs. */
+void fa_emu_sanitizer_find(const fa_emu_build_info *build);
 
 #endif

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "emu/core/report.h"
-#include "emu/core/sanitize.h"
+#include "emu/core/preload.h"
 #include "emu/race/memory.h"
 #include "emu/race/shadow.h"
 

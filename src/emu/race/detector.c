@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "emu/race/fence.h"
 #include "emu/race/map.h"
 #include "emu/race/thread.h"
 

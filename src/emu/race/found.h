@@ -17,4 +17,8 @@ void fa_race_found(fa_emu_worker *worker, const char *class, const char *between
 void fa_race_note(fa_emu_worker *worker, const fa_race_access *now, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Adds what was found, as text: threads, lines of the kernel, memory. Returns whether there is more than equal-value
+ * stores. Call it outside the kernel's threads: it starts a program that reads the object's line table. */
+bool fa_race_explain(fa_race *race, fa_findings *found);
+
 #endif

@@ -8,7 +8,6 @@
 #include "emu/core/report.h"
 #include "emu/core/window.h"
 #include "emu/race/cluster.h"
-#include "emu/race/fence.h"
 #include "emu/race/found.h"
 #include "emu/race/map.h"
 #include "emu/race/thread.h"

@@ -48,4 +48,15 @@ void fa_race_learn_observed(const fa_emu_worker *worker, fa_race_thread *thread,
 /* All that the running thread has done and knows, to be released. */
 fa_race_known *fa_race_snapshot(const fa_emu_worker *worker, fa_race_thread *thread);
 
+/* Fences for the async proxy and for barrier objects. */
+
+/* A fence of the running thread; kind: FA_RACE_PROXY_SHARED and so on. */
+void fa_race_note_fence(int kind);
+void fa_race_fences_forget(fa_race_thread *thread);
+/* Whether there is one in the epochs from `epoch` to `last`. */
+bool fa_race_fence_after(const fa_race_fences *fences, uint32_t epoch, uint32_t last);
+/* Whether the thread of an access, in the worker's cluster, had a fence after it that `knower` knows of. */
+bool fa_race_fence_between(const fa_emu_worker *worker, const fa_race_access *access, uint32_t knower,
+                           uint64_t address);
+
 #endif

@@ -1,9 +1,7 @@
-#include "input/draws.h"
+#include "base/random.h"
 
 #include <math.h>
 #include <pthread.h>
-
-#include "base/random.h"
 
 /* The 65536 quantiles (k + 1/2) / 65536 of N(0,1): 16 random bits pick one. Ends at +-4.3, as 10^5 draws would. */
 static float normal_quantiles[65536];
