@@ -8,6 +8,7 @@
 #include "check/judge.h"
 #include "check/repeats.h"
 #include "input/npy.h"
+#include "input/workload.h"
 
 static fa_status dump(const fa_session *s, const fa_tensors *tensors, fa_reason *why)
 {
@@ -61,7 +62,7 @@ static fa_status check_tensors(fa_session *s, bool first, fa_reason *why)
 }
 
 /* The entry of the draw, with its inputs. They are drawn for the requested scale; the launch and the reference use that
- * of the draw. Loaded ones are not kept. */
+ * of the draw. */
 static void open_kept(fa_session *s, const fa_problem *asked, const fa_draw *draw)
 {
     const fa_digest key = fa_kept_key(asked, draw, s->tile_m, s->acc_fp16);
@@ -77,14 +78,24 @@ static void close_kept(fa_session *s)
     s->kept = NULL;
 }
 
+/* Inputs of files, which are not kept. */
+static fa_status load(const fa_session *s, const fa_problem *asked, fa_tensors *tensors, fa_reason *why)
+{
+    if (s->options->load)
+        return fa_npy_load(asked, s->options->load, tensors, why);
+    *tensors = fa_draw_tensors(s->draw, asked);
+    return fa_workload_values(s->options->definition, s->options->workload, asked, tensors, why);
+}
+
 static fa_status check_inputs(fa_session *s, const fa_problem *asked, bool first, fa_reason *why)
 {
     fa_kept loaded = {.has_tensors = true};
     fa_status status;
-    if (s->options->load) {
-        FA_TRY(fa_npy_load(asked, s->options->load, &loaded.tensors, why));
+    if (s->options->load || s->draw->given) {
+        status = load(s, asked, &loaded.tensors, why);
         s->kept = &loaded;
-        status = check_tensors(s, first, why);
+        if (status == FA_PASS)
+            status = check_tensors(s, first, why);
         fa_kept_free(&loaded);
         return status;
     }
@@ -185,10 +196,21 @@ static fa_status close_session(fa_session *s, fa_status status, const fa_reason 
 static fa_status put_back(fa_session *s, int32_t index, fa_reason *why)
 {
     const fa_draw draw = draw_for(s, index);
-    open_kept(s, s->problem, &draw);
+    fa_tensors loaded = {.q = NULL};
+    fa_status status = FA_PASS;
+    s->draw = &draw;
+    if (draw.given)
+        status = load(s, s->problem, &loaded, why);
+    else
+        open_kept(s, s->problem, &draw);
     fa_session_gpu_lock(s, FA_GPU_LOCK_SHARED);
-    const fa_status status = fa_buffers_fill(&s->candidate->buffers, &s->kept->tensors, why);
-    close_kept(s);
+    if (status == FA_PASS)
+        status = fa_buffers_fill(&s->candidate->buffers, draw.given ? &loaded : &s->kept->tensors, why);
+    if (draw.given)
+        fa_tensors_free(&loaded);
+    else
+        close_kept(s);
+    s->draw = NULL;
     return status;
 }
 
@@ -224,7 +246,11 @@ fa_status fa_check(fa_candidate *candidate, const fa_options *options, fa_check_
 {
     *result = with_tolerances(candidate->problem->dtype, options);
     fa_session s = open_session(candidate, options, false, result);
-    const fa_status status = check_seeds(&s, why);
+    fa_status status = options->workload != NULL ? fa_workload_tolerance(options->definition, options->workload,
+                                                                         &result->published.tolerance, why)
+                                                 : FA_PASS;
+    if (status == FA_PASS)
+        status = check_seeds(&s, why);
     return close_session(&s, status == FA_PASS ? fa_findings_verdict(candidate->device->found, why) : status, why);
 }
 

@@ -26,6 +26,7 @@ fa_draw fa_draw_of(const fa_options *options, const fa_problem *problem, int32_t
         .seed = (uint64_t)options->seed + (uint64_t)index,
         .q_seed = (uint64_t)options->seed + (uint64_t)index,
         .as_asked = true,
+        .given = options->valued,
         .dist = options->dist,
         .strides = options->strides,
         .factor = 1.0f,
@@ -33,7 +34,7 @@ fa_draw fa_draw_of(const fa_options *options, const fa_problem *problem, int32_t
     if (index == 0 || index + 1 >= options->seeds || options->load != NULL)
         return draw;
     const uint64_t random = fa_random_mix(draw.seed + FA_RANDOM_STEP);
-    draw.as_asked = false;
+    draw.as_asked = draw.given = false;
     draw.lengths = problem->lengths != NULL || problem->pages != NULL ? index : 0;
     switch (index % 3) {
     case 1:

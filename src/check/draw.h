@@ -12,6 +12,7 @@ typedef struct fa_draw {
     float factor;    /* of the problem's scale; inputs are drawn for the requested scale */
     int32_t v_power; /* V times 2^v_power */
     int32_t lengths; /* 0: as asked; else other lengths (fa_lengths_vary) and another page table */
+    bool given;      /* values of the workload's files lie over those that are drawn */
     bool flat;       /* some queries are zero, and the keys of some heads equal: every weight is the same */
     double max_abs_err;
 } fa_draw;

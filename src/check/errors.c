@@ -1,6 +1,7 @@
 #include "check/errors.h"
 
 #include <math.h>
+#include <stdio.h>
 
 /* Among fewer elements than this the baseline can be lucky: an element that cancels to almost 0 carries the rounding of
  * the P that made it. Units in the last place are then those of the largest |R| of the row. */
@@ -77,4 +78,77 @@ fa_row_errors fa_errors_of_row(const fa_problem *problem, const fa_expected *exp
         }
     }
     return row;
+}
+
+/* One tensor by a published tolerance: how many elements are outside, and the largest error. */
+typedef struct published {
+    int64_t elements, outside;
+    bool nonfinite;
+    double max;
+} published;
+
+static void add_element(const fa_tolerance *t, float got, float want, published *sum)
+{
+    const double error = fabs((double)got - (double)want), size = fabs((double)want);
+    if (t->allow_negative_inf && got == -INFINITY && want == -INFINITY)
+        return;
+    sum->elements++;
+    sum->nonfinite |= !isfinite(got) || (t->rule == FA_TOLERANCE_SOL && !isfinite(want));
+    sum->max = fmax(sum->max, error);
+    sum->outside += t->rule == FA_TOLERANCE_SOL ? !(error <= t->atol + t->rtol * size)
+                                                : !(error <= t->atol || error <= t->rtol * (size + 1e-8));
+}
+
+/* Returns the ratio of elements inside; the first failure is kept. */
+static double conclude(const published *sum, const char *name, fa_published_verdict *v)
+{
+    const fa_tolerance *t = &v->tolerance;
+    const double ratio = sum->elements > 0 ? 1.0 - (double)sum->outside / (double)sum->elements : 1.0;
+    const bool passed = !sum->nonfinite && ratio >= t->matched_ratio && !(sum->max > t->error_cap);
+    if (v->passed && sum->nonfinite)
+        snprintf(v->failure, sizeof v->failure, "%s has an infinity or NaN", name);
+    else if (v->passed && ratio < t->matched_ratio)
+        snprintf(v->failure, sizeof v->failure, "%.4f %% of %s are inside, %g %% must be", 100 * ratio, name,
+                 100 * t->matched_ratio);
+    else if (v->passed && !passed)
+        snprintf(v->failure, sizeof v->failure, "an element of %s is off by %.3g, %g at most", name, sum->max,
+                 t->error_cap);
+    v->passed &= passed;
+    return ratio;
+}
+
+static void add_row(const fa_problem *problem, const fa_reference *reference, int64_t i, const uint16_t *output,
+                    const fa_tolerance *tolerance, published *sum)
+{
+    const int32_t dim = fa_problem_dim_v(problem);
+    const uint16_t *got = output + reference->rows[i] * dim;
+    for (int32_t d = 0; d < dim; d++) {
+        const uint16_t want = fa_element_of_float(problem->dtype, (float)reference->exact[i * dim + d]);
+        add_element(tolerance, fa_element_to_float(problem->dtype, got[d]), fa_element_to_float(problem->dtype, want),
+                    sum);
+    }
+}
+
+void fa_published_judge(const fa_problem *problem, const fa_reference *reference, const uint16_t *output,
+                        const float *lse, fa_published_verdict *v)
+{
+    const fa_tolerance *t = &v->tolerance;
+    published o = {.elements = 0}, l = {.elements = 0};
+    if (t->rule == FA_TOLERANCE_NONE)
+        return;
+    for (int64_t i = 0; i < reference->row_count; i++) {
+        const int64_t row = reference->rows[i];
+        const bool used = fa_problem_row(problem, row).used;
+        if (used)
+            add_row(problem, reference, i, output, t, &o);
+        if (used && lse != NULL)
+            add_element(t, (float)((double)lse[row] / M_LN2), (float)(reference->lse[i] / M_LN2), &l);
+    }
+    if (!v->done)
+        *v = (fa_published_verdict){
+            .tolerance = *t, .done = true, .passed = true, .matched_ratio = 1, .lse_matched_ratio = 1};
+    o.nonfinite |= fa_errors_nonfinite(problem, output) > 0;
+    v->max_abs_err = fmax(v->max_abs_err, o.max);
+    v->matched_ratio = fmin(v->matched_ratio, conclude(&o, "O", v));
+    v->lse_matched_ratio = fmin(v->lse_matched_ratio, conclude(&l, "the log-sum-exp", v));
 }

@@ -3,6 +3,7 @@
 #define FA_ERRORS_H
 
 #include "check/diagnose.h"
+#include "input/workload.h"
 
 /* The rounding of the type itself: an error below this many units in the last place of R is never wrong. Where the
  * baseline happens to be exact (S = 1, constant V) two units are allowed; otherwise a correctly rounded result always
@@ -31,5 +32,17 @@ fa_row_errors fa_errors_of_row(const fa_problem *problem, const fa_expected *exp
                                const fa_reference *reference, const uint16_t *output, double atol, double rtol);
 /* Elements that are not finite, in rows of sequences: what lies between them keeps its poison. */
 int64_t fa_errors_nonfinite(const fa_problem *problem, const uint16_t *output);
+
+/* Over the seeds with the requested inputs, by the tolerance of the workload's project. */
+typedef struct fa_published_verdict {
+    fa_tolerance tolerance; /* rule NONE: there is no workload */
+    bool done, passed;
+    double max_abs_err;                      /* of O */
+    double matched_ratio, lse_matched_ratio; /* the least of a seed; of the log-sum-exp where it is an output */
+    char failure[128];                       /* empty when passed */
+} fa_published_verdict;
+/* lse: natural, NULL where it is no output; the project's has base 2. Adds a seed. */
+void fa_published_judge(const fa_problem *problem, const fa_reference *reference, const uint16_t *output,
+                        const float *lse, fa_published_verdict *verdict);
 
 #endif

@@ -198,6 +198,8 @@ fa_status fa_judge_all(fa_session *s, fa_reason *why)
     kept->reference.tile_n = s->candidate->spec->kind == FA_KIND_HAND ? s->candidate->spec->knobs.n : 0;
     const fa_verdict exact =
         fa_judge(s->problem, &kept->reference, s->output, s->tile_m, s->result->atol, s->result->rtol);
+    if (s->draw->as_asked)
+        fa_published_judge(s->problem, &kept->reference, s->output, s->lse, &s->result->published);
     fa_status status = FA_PASS;
     if (asks(s, FA_REFERENCE_CPU)) {
         record(s, &exact);

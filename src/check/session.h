@@ -3,6 +3,7 @@
 #define FA_SESSION_H
 
 #include "check/device_reference.h"
+#include "check/errors.h"
 #include "check/lse.h"
 #include "check/rules.h"
 #include "device/gpu_lock.h"
@@ -21,10 +22,11 @@ typedef struct fa_check_result {
     fa_draw draws[FA_DRAWS_MAX];
     int32_t verdict_count; /* over seeds with the requested inputs, and a failed draw */
     fa_verdict verdicts[FA_REFERENCES];
-    fa_lse_verdict lse;            /* done with --lse only */
-    char unrepeated[96];           /* why there was no repeated launch */
-    fa_findings found;             /* by the emulator; memory that is not the output's was written */
-    char missing[FA_MISSING_SIZE]; /* requested references that could not run, and why */
+    fa_lse_verdict lse;             /* done with --lse only */
+    fa_published_verdict published; /* of a workload: what its project would have said */
+    char unrepeated[96];            /* why there was no repeated launch */
+    fa_findings found;              /* by the emulator; memory that is not the output's was written */
+    char missing[FA_MISSING_SIZE];  /* requested references that could not run, and why */
     char failure[1024];
 } fa_check_result;
 

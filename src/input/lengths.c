@@ -133,8 +133,8 @@ fa_status fa_lengths_make(const fa_options *options, fa_lengths *lengths, fa_rea
     if (strcmp(text, "draw") == 0)
         FA_TRY(draw(options, lengths, why));
     else if (strcmp(text, "workload") == 0 && options->workload != NULL)
-        FA_TRY(fa_definition_lengths(options->definition, options->workload, FA_SEQUENCES_MOST, lengths->q, lengths->kv,
-                                     &lengths->count, why));
+        FA_TRY(fa_definition_lengths(options->definition, options->workload, lengths->q, lengths->kv, &lengths->count,
+                                     why));
     else if (text[0] == '@')
         FA_TRY(read_lines(text + 1, lengths, why));
     else

@@ -108,6 +108,7 @@ typedef struct fa_options {
     bool several;   /* an option has several values: the field has its default, see input/grid.h */
     bool sized;     /* an option of the problem's size was given */
     bool seeds_set; /* --seeds was */
+    bool valued;    /* the workload brings values of Q, K or V */
     bool small;     /* none was, and a sanitizer runs: see fa_runs_make */
     int32_t line;   /* of the file of --runs; 0: the command line is the run */
 } fa_options;

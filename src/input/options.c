@@ -289,6 +289,7 @@ static fa_status add_problem(const fa_options *given, fa_options *options, fa_re
         return fa_refuse(why, FA_USAGE, "--workload goes with --definition");
     if (given->definition != NULL) {
         FA_TRY(fa_definition_read(given->definition, given->workload, &words, why));
+        options->valued = words.values;
         return add_words(words.count, words.at, &none, options, why);
     }
     char *const *preset = given->preset != NULL ? fa_preset_words(given->preset, &count, why) : NULL;

@@ -48,6 +48,25 @@ static void put_lse(cJSON *check, const fa_lse_verdict *v)
     put_text(lse, "failure", v->failure);
 }
 
+static void put_published(cJSON *check, const fa_published_verdict *v, bool lse)
+{
+    cJSON *published = object_if(v->done, check, "published");
+    if (published == NULL)
+        return;
+    const fa_tolerance *t = &v->tolerance;
+    cJSON_AddStringToObject(published, "rule", fa_tolerance_name(t));
+    cJSON_AddBoolToObject(published, "passed", v->passed);
+    put(published, "atol", t->atol);
+    put(published, "rtol", t->rtol);
+    put(published, "required_matched_ratio", t->matched_ratio);
+    put(published, "max_error_cap", t->error_cap);
+    cJSON_AddBoolToObject(published, "allow_negative_inf", t->allow_negative_inf);
+    put(published, "matched_ratio", v->matched_ratio);
+    put(published, "lse_matched_ratio", lse ? v->lse_matched_ratio : INFINITY);
+    put(published, "max_abs_err", v->max_abs_err);
+    put_text(published, "failure", v->failure);
+}
+
 /* What each seed drew: distribution, scale, layout. */
 static void put_draws(cJSON *check, const fa_check_result *c, double scale)
 {
@@ -57,6 +76,7 @@ static void put_draws(cJSON *check, const fa_check_result *c, double scale)
         cJSON *draw = cJSON_CreateObject();
         put(draw, "seed", (double)d->seed);
         cJSON_AddBoolToObject(draw, "as_asked", d->as_asked);
+        cJSON_AddBoolToObject(draw, "given", d->given);
         put_word(draw, "dist", FA_DIST_WORDS, d->dist);
         put(draw, "scale", scale * (double)d->factor);
         put(draw, "v_scale", ldexp(1.0, d->v_power));
@@ -83,6 +103,7 @@ void fa_report_check(cJSON *record, const fa_check_result *c, const fa_problem *
     for (int32_t i = 0; i < c->verdict_count; i++)
         cJSON_AddItemToArray(references, verdict_json(&c->verdicts[i]));
     put_lse(check, &c->lse);
+    put_published(check, &c->published, c->lse.done);
     put_draws(check, c, (double)problem->scale);
     put_text(check, "missing", c->missing);
     put_text(check, "failure", c->failure);

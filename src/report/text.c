@@ -202,6 +202,9 @@ static void print_check(FILE *out, const fa_check_result *c, const char *whose)
     fputc('\n', out);
     if (c->missing[0] != '\0')
         fprintf(out, "          %s\n", c->missing);
+    if (c->published.done)
+        fprintf(out, "          the tolerance of %s: %s%s\n", fa_tolerance_name(&c->published.tolerance),
+                c->published.passed ? "passes" : "fails, ", c->published.failure);
 }
 
 static void print_timing(FILE *out, const fa_result *result)

@@ -121,16 +121,165 @@ q_pe:bfloat16:n,h,kpe ckv_cache:bfloat16:all,ps,ckv kpe_cache:bfloat16:all,ps,kp
     workload $name "$axes" "$saved" >"$work/w.jsonl"
     refusal 2 "no file 'blob/x.safetensors' beside"
     mkdir "$work/blob"
-    for case in "i kv=0,1,2" "i kv=0,2,1,3" "i kv=-1,0,1,2" "i kv=0,1,2,3,4" "i other=0,1,2,3" \
-        "q kv=0,1,2,9999999999"; do
+    for case in "i kv=0,1,2" "i kv=0,2,1,3" "i kv=-1,0,1,2" "i kv=0,1,2,3,4" "i other=0,1,2,3"; do
         # shellcheck disable=SC2086 # words
         safetensors "$work/blob/x.safetensors" $case
         refusal 2 "x.safetensors"
     done
+    safetensors "$work/blob/x.safetensors" q kv=0,1,2,9999999999
+    refusal 2 "sequence 2 is longer than"
     printf 'x' >"$work/blob/x.safetensors"
     refusal 2 "is no safetensors file"
     printf '\377\377\377\377\377\377\377\377{}' >"$work/blob/x.safetensors"
     refusal 2 "is no safetensors file"
     safetensors "$work/blob/x.safetensors" i kv=0,1,2,3
     [ "$(selected)" = "B=3 H=8 (K/V 2) S=1 (K/V 4) D=32 BF16 full, pages of 4 nhd" ]
+}
+
+# make KIND FOLDER: a data set by hand with values for every tensor. judge KIND FOLDER: o.npy there is its attention.
+values() {
+    python3 - "$@" <<'END'
+import json, math, os, random, struct, sys
+verb, kind, folder = sys.argv[1:]
+random.seed(kind)
+def bf16(x): return struct.unpack("<f", b"\0\0" + struct.pack("<f", x)[2:])[0]
+def tensor(*shape): return {"shape": list(shape), "v": [bf16(random.gauss(0, 1)) for _ in range(math.prod(shape))]}
+def row(t, index): # the last dimension at these indices
+    at = 0
+    for i, size in zip(index, t["shape"]): at = at * size + i
+    return t["v"][at * t["shape"][-1]:(at + 1) * t["shape"][-1]]
+def whole(*values): return {"shape": [len(values)], "i": list(values)}
+if kind == "dense":
+    t = {"q": tensor(2, 3, 4, 16), "k": tensor(2, 5, 2, 16), "v": tensor(2, 5, 2, 24)}
+    lengths, heads, group, scale, causal = [(3, 5), (3, 5)], 4, 2, 0.25, True
+    q, k, v = (lambda b, h, i: row(t["q"], (b, i, h))), (lambda b, h, j: row(t["k"], (b, j, h))), \
+        (lambda b, h, j: row(t["v"], (b, j, h)))
+else:
+    start, pages = [0, 2, 3], [4, 1, 3] # of two sequences: pages 4 and 1, page 3
+    lengths, heads, scale, causal = [(1, 8), (1, 4)], 4, 0.25, False
+    def at(b, j): return pages[start[b] + j // 4], j % 4
+    t = {"kv_indptr": whole(*start), "kv_indices": whole(*pages)}
+if kind == "paged":
+    t |= {"q": tensor(2, 4, 16), "k_cache": tensor(5, 4, 2, 16), "v_cache": tensor(5, 4, 2, 16)}
+    group = 2
+    q, k, v = (lambda b, h, i: row(t["q"], (b, h))), (lambda b, h, j: row(t["k_cache"], (*at(b, j), h))), \
+        (lambda b, h, j: row(t["v_cache"], (*at(b, j), h)))
+if kind == "mla":
+    t |= {"q_nope": tensor(2, 4, 16), "q_pe": tensor(2, 4, 8), "ckv_cache": tensor(5, 4, 16),
+          "kpe_cache": tensor(5, 4, 8)}
+    group = 4
+    q = lambda b, h, i: row(t["q_nope"], (b, h)) + row(t["q_pe"], (b, h))
+    k = lambda b, h, j: row(t["ckv_cache"], at(b, j)) + row(t["kpe_cache"], at(b, j))
+    v = lambda b, h, j: row(t["ckv_cache"], at(b, j))
+if verb == "make":
+    os.makedirs(folder, exist_ok=True)
+    data, header = b"", {}
+    for name, x in t.items():
+        part = struct.pack(f"<{len(x['i'])}i", *x["i"]) if "i" in x else \
+            b"".join(struct.pack("<f", e)[2:] for e in x["v"])
+        header[name] = {"dtype": "I32" if "i" in x else "BF16", "shape": x["shape"],
+                        "data_offsets": [len(data), len(data) + len(part)]}
+        data += part
+    text = json.dumps(header).encode()
+    open(f"{folder}/{kind}.safetensors", "wb").write(struct.pack("<Q", len(text)) + text + data)
+    sys.exit()
+raw = open(f"{folder}/o.npy", "rb").read()
+size = 10 + struct.unpack("<H", raw[8:10])[0]
+got = iter(struct.unpack("<f", b"\0\0" + raw[i:i + 2])[0] for i in range(size, len(raw), 2))
+def of(b, h, i): # a row of the output
+    seq_q, seq_kv = lengths[b]
+    keys = range(seq_kv if not causal else max(0, i + seq_kv - seq_q + 1))
+    s = [scale * sum(x * y for x, y in zip(q(b, h, i), k(b, h // group, j))) for j in keys]
+    w = [math.exp(x - max(s)) for x in s]
+    return [sum(w[n] * v(b, h // group, j)[d] for n, j in enumerate(keys)) / sum(w) for d in range(len(v(b, 0, 0)))]
+batches = [[b] for b in range(2)] if kind == "dense" else [[0, 1]] # with lengths: one batch of all rows
+for some in batches:
+    for h in range(heads):
+        for b in some:
+            for i in range(lengths[b][0]):
+                for want in of(b, h, i):
+                    assert abs(next(got) - want) < 2e-2
+END
+}
+of_file() { # KIND PATH NAMES...: the inputs of a workload, all of a file
+    jq -nc --arg key "$1" --arg path "$2" '[$ARGS.positional[] | {(.): {type: "safetensors", path: $path,
+        tensor_key: .}}] | add + {sm_scale: {type: "scalar", value: 0.25}}' --args "${@:3}"
+}
+run_values() { # WORKLOAD OPTIONS...
+    ./fa_bench --source tests/features/plain.cu --device emu --seeds 1 --check cpu --quiet --json "$work/r.json" \
+        --dump "$work/dump" --definition "$work/d.json" --workload "$@"
+}
+
+@test "values of safetensors files are the inputs: pages by kv_indices, and MLA's parts of K and Q" {
+    local name=gqa_paged_decode_h4_kv2 axes='{"n": 2, "len": 3, "pages": 3, "all": 5}'
+    definition $name "h=4 kv=2 d=16 ps=4 len pages all n" \
+        "q:bfloat16:n,h,d k_cache:bfloat16:all,ps,kv,d v_cache:bfloat16:all,ps,kv,d $indptr" >"$work/d.json"
+    values make paged "$work/blob"
+    workload $name "$axes" "$(of_file paged blob/paged.safetensors q k_cache v_cache kv_indptr kv_indices)" \
+        >"$work/w.jsonl"
+    run_values "$work/w.jsonl" --seeds 3
+    values judge paged "$work/dump"
+    record_holds "$work/r.json" '.status == "pass" and ([.check.draws[].given] == [true, true, false])' \
+        '.check.published | .rule == "flashinfer-bench" and .passed and .atol == 0.01 and .matched_ratio == 1 and
+            .required_matched_ratio == 1 and .lse_matched_ratio == 1 and .max_error_cap == null and .failure == null'
+    # What changes the size leaves the values without a place; a file that is not as the definition says is refused.
+    refused 2 "values, which an option beside it" run_values "$work/w.jsonl" --heads 8
+    jq '.inputs.q.dtype = "float16"' "$work/d.json" >"$work/x" && mv "$work/x" "$work/d.json"
+    refused 2 "q is BF16 in its file" run_values "$work/w.jsonl"
+    workload $name '{"n": 2, "len": 3, "pages": 3, "all": 3}' \
+        "$(of_file paged blob/paged.safetensors k_cache kv_indptr kv_indices)" >"$work/w.jsonl"
+    refused 2 "k_cache has another shape" run_values "$work/w.jsonl"
+
+    definition mla_paged_decode_h4 "h=4 ckv=16 kpe=8 ps=4 len pages all n" "q_nope:bfloat16:n,h,ckv \
+q_pe:bfloat16:n,h,kpe ckv_cache:bfloat16:all,ps,ckv kpe_cache:bfloat16:all,ps,kpe $indptr" >"$work/d.json"
+    values make mla "$work/blob"
+    workload mla_paged_decode_h4 "$axes" "$(of_file mla blob/mla.safetensors q_nope q_pe ckv_cache kpe_cache \
+        kv_indptr kv_indices)" >"$work/w.jsonl"
+    run_values "$work/w.jsonl"
+    values judge mla "$work/dump"
+    record_holds "$work/r.json" '.status == "pass" and .problem.v_in_k and .check.draws[0].given'
+}
+
+@test "SOL-ExecBench's own layout: dense tensors, axes by expression, blobs beside the set, a tolerance of the line" {
+    local set="$work/data/benchmark/FlashInfer-Bench/gqa" path=flashinfer-trace/blob/dense.safetensors
+    mkdir -p "$set"
+    definition gqa_hr2_causal "B Q KV H_q H_kv H_r=2 D_k=16 D_v=24" \
+        "q:bfloat16:B,Q,H_q,D_k k:bfloat16:B,KV,H_kv,D_k v:bfloat16:B,KV,H_kv,D_v" |
+        jq '.axes.H_kv = {type: "expr", expression: "(H_q // H_r - 0) * 2 ** 0 % 8"}' >"$work/d.json"
+    values make dense "$work/data/flashinfer-trace/blob"
+    line() { # TOLERANCE
+        jq -nc --argjson inputs "$(of_file dense "data/$path" q k v)" --argjson tolerance "$1" \
+            '{uuid: "u", axes: {B: 2, Q: 3, KV: 5, H_q: 4}, inputs: $inputs} + $tolerance' >"$set/workload.jsonl"
+    }
+    line '{}'
+    run_values "$set/workload.jsonl"
+    values judge dense "$work/dump"
+    record_holds "$work/r.json" '.status == "pass" and (.problem | .causal and .kv_heads == 2 and .dim_v == 24)' \
+        '.check.published | .rule == "sol-execbench" and .passed and .required_matched_ratio == 0.99'
+    line '{"tolerance": {"max_atol": 0, "max_rtol": 0, "required_matched_ratio": 0.999}}'
+    run_values "$set/workload.jsonl" --quiet
+    record_holds "$work/r.json" '.status == "pass" and (.check.published.passed | not)' '.check.published |
+        .lse_matched_ratio < 0.999 and
+        (.failure | test("^[0-9.]+ % of .* are inside, 99.9 % must be$"))'
+    line '{"tolerance": {"max_error_cap": 1e-9, "required_matched_ratio": 0}}'
+    run_values "$set/workload.jsonl"
+    record_holds "$work/r.json" '.check.published | (.passed | not) and .max_error_cap == 1e-9 and
+        (.failure | test("^an element of .* is off by .*, 1e-09 at most$"))'
+    # Rows without keys: their LSE of -inf is right, and fails where it is not allowed.
+    jq '.axes += {Q: 7}' -c "$set/workload.jsonl" | jq -c '.inputs |= map_values(select(.type == "scalar"))' \
+        >"$work/w.jsonl"
+    run_values "$work/w.jsonl"
+    record_holds "$work/r.json" '.status == "pass"' \
+        '.check.published.failure == "the log-sum-exp has an infinity or NaN"'
+    jq -c '.tolerance = {allow_negative_inf: true}' "$work/w.jsonl" >"$work/x" && mv "$work/x" "$work/w.jsonl"
+    run_values "$work/w.jsonl"
+    record_holds "$work/r.json" '.check.published.passed'
+    # What says that it is not causal is not; a kind of input that the bench cannot make is named.
+    jq '.name = "gqa_hr2" | .reference = "sdpa(q, k, v, is_causal=False)"' "$work/d.json" >"$work/x"
+    ./fa_bench --definition "$work/x" --workload "$set/workload.jsonl" --select | grep -F "D=16/24 BF16 full"
+    jq '.axes.H_kv.expression = "H_q // (H_r"' "$work/d.json" >"$work/x"
+    refused 3 "must be fixed axes" ./fa_bench --definition "$work/x" --workload "$set/workload.jsonl" --select
+    decode >"$work/d.json"
+    jq -nc '{axes: {n: 3, len: 4, pages: 6, all: 9}, inputs: {kv_indptr: {type: "custom"}}}' >"$work/w.jsonl"
+    refused 3 "own Python makes kv_indptr" ./fa_bench --definition "$work/d.json" --workload "$work/w.jsonl" --select
 }

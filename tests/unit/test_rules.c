@@ -1,4 +1,5 @@
 /* The checker checked: good kernels are never rejected, wrong ones always, and the words say where and how. */
+#include "check/errors.h"
 #include "check/rules.h"
 #include "simulate.h"
 #include "unit.h"
@@ -658,4 +659,96 @@ TEST(suspects_are_beyond_the_limits_of_the_sample)
     assert_true(!v.passed && v.nonfinite == 1 && suspects[ROW] == (double)INFINITY);
     close_bench(&every);
     close_bench(&b);
+}
+
+/* Four rows of 16 ones with the log-sum-exp 0, by the tolerance of a workload's project. */
+typedef struct seed {
+    int32_t at; /* element of O */
+    float want, got;
+    int32_t row;      /* of the log-sum-exp */
+    float lse, other; /* wanted, got */
+} seed;
+
+static fa_published_verdict publish(const fa_tolerance *tolerance, const seed seeds[], int count, bool lse)
+{
+    static const fa_lengths lengths = {1, {4}, {4}, {0, 5}, {0, 4}}; /* and a gap */
+    fa_problem problem = shape(1, 1, 1, 4, 4, 16, false);
+    fa_published_verdict v = {.tolerance = *tolerance};
+    problem.lengths = &lengths;
+    int64_t rows[5] = {0, 1, 2, 3, 4};
+    for (int n = 0; n < count; n++) {
+        double exact[80], want[5] = {0};
+        uint16_t output[80];
+        float got[5] = {0, 0, 0, 0, NAN};
+        memset(output, 0xFF, sizeof output);
+        memset(exact, 0, sizeof exact);
+        for (int i = 0; i < 64; i++) {
+            exact[i] = i == seeds[n].at ? (double)seeds[n].want : 1.0;
+            output[i] = fa_element_of_float(FA_DTYPE_FP16, i == seeds[n].at ? seeds[n].got : 1.0f);
+        }
+        want[seeds[n].row] = (double)seeds[n].lse;
+        got[seeds[n].row] = seeds[n].other;
+        const fa_reference reference = {.row_count = 5, .rows = rows, .exact = exact, .lse = want};
+        fa_published_judge(&problem, &reference, output, lse ? got : NULL, &v);
+    }
+    return v;
+}
+
+TEST(a_published_tolerance_is_what_its_project_means)
+{
+    const fa_tolerance none = {.rule = FA_TOLERANCE_NONE},
+                       theirs = {FA_TOLERANCE_FLASHINFER, 1e-2, 1e-2, 1.0, INFINITY, false},
+                       sol = {FA_TOLERANCE_SOL, 1e-2, 1e-2, 1.0, INFINITY, false};
+    fa_tolerance most = sol, capped = sol, open = sol;
+    most.matched_ratio = 63.0 / 64.0;
+    const fa_tolerance edge[2] = {{FA_TOLERANCE_FLASHINFER, 0x1p-7, 0, 1.0, INFINITY, false},
+                                  {FA_TOLERANCE_SOL, 0x1p-7, 0, 1.0, 0x1p-7, false}};
+    capped.error_cap = 0.015;
+    open.allow_negative_inf = true;
+    static const struct {
+        seed at;
+        bool flashinfer, sol, most, capped, open;
+    } cases[] = {
+        {{0, 1, 1, 0, 0, 0}, true, true, true, true, true},
+        {{63, 1, 1.016f, 0, 0, 0}, false, true, true, false, true},   /* 1.6 %, 0.016 */
+        {{5, 1, 0.97f, 0, 0, 0}, false, false, true, false, false},   /* one element of 64 */
+        {{5, 4, 4.03f, 0, 0, 0}, true, true, true, false, true},      /* below 1 % */
+        {{5, -4, -3.93f, 0, 0, 0}, false, false, true, false, false}, /* the size of a negative one */
+        {{5, 0, 0.0095f, 0, 0, 0}, true, true, true, true, true},     /* below 1e-2 */
+        {{5, 1.0004f, 1, 0, 0, 0}, true, true, true, true, true},     /* R is rounded, too */
+        {{5, 1, INFINITY, 0, 0, 0}, false, false, false, false, false},
+        {{5, 1, 1, 3, 2, 2.0001f}, true, true, true, true, true},
+        {{5, 1, 1, 3, 0, 0.0068f}, true, true, true, true, true},      /* base 2: 0.0098 */
+        {{5, 1, 1, 3, 0, 0.0075f}, false, false, false, false, false}, /* 0.0108, of four rows */
+        {{5, 1, 1, 3, -INFINITY, -INFINITY}, false, false, false, false, true},
+        {{5, 1, 1, 3, -INFINITY, 0}, true, false, false, false, false}, /* infinity over infinity is no number */
+        {{5, 1, 1, 3, 0, -INFINITY}, false, false, false, false, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const fa_tolerance *const tolerances[] = {&theirs, &sol, &most, &capped, &open};
+        const bool want[] = {cases[i].flashinfer, cases[i].sol, cases[i].most, cases[i].capped, cases[i].open};
+        for (int t = 0; t < 5; t++) {
+            const fa_published_verdict v = publish(tolerances[t], &cases[i].at, 1, true);
+            if (v.passed != want[t] || (v.failure[0] == '\0') != v.passed || !v.done)
+                fail_msg("case %zu, tolerance %d: %d, '%s'", i, t, v.passed, v.failure);
+        }
+    }
+    for (int t = 0; t < 2; t++)
+        for (int off = 8; off < 10; off++)
+            assert_int_equal(publish(&edge[t], &(seed){5, 1, 1 + (float)off / 1024, 0, 0, 0}, 1, true).passed,
+                             off == 8);
+    assert_true(publish(&theirs, &(seed){5, 1, 1, 1, 0, 0.0069f}, 1, true).lse_matched_ratio == 1.0);
+    assert_false(publish(&none, &cases[0].at, 1, true).done);
+    /* Seeds add up to the worst of each; the first failure stays; without a log-sum-exp there is none. */
+    const seed some[3] = {cases[2].at, cases[10].at, cases[0].at};
+    const fa_published_verdict v = publish(&sol, some, 3, true), o = publish(&sol, some + 1, 2, false);
+    assert_true(!v.passed && v.matched_ratio == 63.0 / 64.0 && v.lse_matched_ratio == 0.75);
+    assert_true(fabs(v.max_abs_err - 0.03) < 1e-3);
+    assert_string_equal(v.failure, "98.4375 % of O are inside, 100 % must be");
+    assert_true(o.passed && o.lse_matched_ratio == 1.0 && o.max_abs_err == 0.0);
+    assert_string_equal(publish(&theirs, &cases[7].at, 1, true).failure, "O has an infinity or NaN");
+    assert_string_equal(publish(&capped, &cases[1].at, 1, true).failure,
+                        "an element of O is off by 0.0156, 0.015 at most");
+    assert_string_equal(publish(&most, &cases[10].at, 1, true).failure,
+                        "75.0000 % of the log-sum-exp are inside, 98.4375 % must be");
 }
