@@ -1,6 +1,5 @@
 /* Containment: the work runs in a child process; the parent watches the clock and outlives hangs and crashes. */
-#ifndef FA_CHILD_H
-#define FA_CHILD_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -30,5 +29,3 @@ void fa_child_begin(fa_child *child, fa_work *work, fa_runs *runs, size_t index,
 bool fa_child_is_done(fa_child *child, const fa_runs *runs);
 /* Ends the processes of `count` children, and all that they started. */
 void fa_children_end(fa_child *children, int count);
-
-#endif

@@ -1,6 +1,5 @@
 /* The runs of a list, several at a time, each in a process; their results in the order of the list. */
-#ifndef FA_POOL_H
-#define FA_POOL_H
+#pragma once
 
 #include "child.h"
 
@@ -30,5 +29,3 @@ void fa_pool_begin(fa_pool *pool, fa_work *work, fa_runs *runs);
 const fa_result *fa_pool_next(fa_pool *pool, size_t index, fa_status *status, fa_reason *why);
 /* Ends what is under way. A zeroed pool has nothing. */
 void fa_pool_end(fa_pool *pool);
-
-#endif

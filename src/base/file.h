@@ -1,6 +1,5 @@
 /* Files that are read and written whole, and digests of what they hold. */
-#ifndef FA_FILE_H
-#define FA_FILE_H
+#pragma once
 
 #include <stdio.h>
 
@@ -27,5 +26,3 @@ typedef struct fa_digest {
     char hex[65];
 } fa_digest;
 fa_digest fa_sha256(const void *data, size_t size);
-
-#endif

@@ -1,6 +1,5 @@
 /* This process (its clock, its home folder) and the programs it runs. */
-#ifndef FA_PROCESS_H
-#define FA_PROCESS_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -27,5 +26,3 @@ const char *fa_home(void);
 /* Runs a program (argv[0] is looked up in PATH) and waits for it. *output: what it wrote to stdout and stderr,
  * malloc'd; `output` may be NULL. Returns its exit code, or -1 when it could not start or was ended by a signal. */
 int fa_run(const char *const argv[], char **output);
-
-#endif

@@ -1,6 +1,5 @@
 /* SplitMix64 (Steele, Lea, Flood 2014, "Fast splittable pseudorandom number generators"). */
-#ifndef FA_RANDOM_H
-#define FA_RANDOM_H
+#pragma once
 
 #include <stdint.h>
 
@@ -20,5 +19,3 @@ uint64_t fa_draw_stream(uint64_t seed, int number);
 uint64_t fa_draw_bits(uint64_t stream, uint64_t counter);
 /* N(0,1) by the low 16 bits, which pick one of 65536 quantiles: from -4.3 to 4.3. */
 float fa_draw_normal(uint64_t bits);
-
-#endif

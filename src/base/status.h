@@ -1,6 +1,5 @@
 /* How a run ends, and why: a status with a reason. Also assertions that print their place, and memory for text. */
-#ifndef FA_STATUS_H
-#define FA_STATUS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -53,5 +52,3 @@ FILE *fa_open_text(char **text, size_t *size); /* fclose makes the text, malloc'
 char *fa_format(const char *format, ...) __attribute__((format(printf, 1, 2))); /* malloc'd string */
 /* Adds to a malloc'd string. */
 void fa_extend(char **text, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-#endif

@@ -1,6 +1,5 @@
 /* Text for other programs: valid UTF-8, words for a shell, reports that grow. */
-#ifndef FA_TEXT_H
-#define FA_TEXT_H
+#pragma once
 
 #include <stddef.h>
 
@@ -19,5 +18,3 @@ typedef struct fa_writer {
 } fa_writer;
 
 __attribute__((format(printf, 2, 3))) void fa_put(fa_writer *w, const char *format, ...);
-
-#endif

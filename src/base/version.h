@@ -1,7 +1,4 @@
 /* The version of fa_bench: the one place. The Makefile, the man page and the tarball read it here. */
-#ifndef FA_VERSION_H
-#define FA_VERSION_H
+#pragma once
 
 #define FA_VERSION "0.1.0"
-
-#endif

@@ -1,7 +1,6 @@
 /* Inline PTX in a kernel that g++ compiles for the emulator: asm statements of preprocessed C++ become calls of the
  * interpreter (src/emu/include/fa_emu_ptx.h). Pure text. */
-#ifndef FA_COMPILE_ASM_H
-#define FA_COMPILE_ASM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,5 +26,3 @@ typedef struct fa_asm_result {
 
 fa_asm_result fa_asm_rewrite(const char *preprocessed);
 void fa_asm_free(fa_asm_result *result);
-
-#endif

@@ -1,6 +1,5 @@
 /* One asm statement of C++ source, taken apart: its text, its operands. Pure. */
-#ifndef FA_COMPILE_ASM_STATEMENT_H
-#define FA_COMPILE_ASM_STATEMENT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,5 +30,3 @@ typedef struct fa_asm_statement {
  * parenthesis. */
 fa_asm_statement *fa_asm_statement_read(const char *at, int line, bool after_paren, const char **end);
 void fa_asm_statement_free(fa_asm_statement *s);
-
-#endif

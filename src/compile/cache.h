@@ -1,7 +1,6 @@
 /* Compiled modules on disk, found by a digest of all that decides them. An entry is a folder: it appears whole, by one
  * rename, and its files are verified when it is opened. */
-#ifndef FA_CACHE_H
-#define FA_CACHE_H
+#pragma once
 
 #include "base/file.h"
 
@@ -23,5 +22,3 @@ void fa_cache_tidy(void);
 
 /* Removes the folder that is being built in, when the process must end now: safe in a signal's handler. */
 void fa_cache_abandon(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* Reads a cubin (ELF 64) without a driver: exported constants, entry points, the digest of the machine code. */
-#ifndef FA_CUBIN_H
-#define FA_CUBIN_H
+#pragma once
 
 #include "base/file.h"
 #include "base/status.h"
@@ -11,5 +10,3 @@ bool fa_cubin_function(const char *cubin, size_t cubin_size, const char *symbol)
 
 /* SHA-256 over the machine code alone (.text sections), without exported constants and debug lines. */
 fa_digest fa_cubin_code_digest(const char *cubin, size_t cubin_size);
-
-#endif

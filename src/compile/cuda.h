@@ -1,6 +1,5 @@
 /* From a spec to a cubin in the cache, by NVRTC or nvcc. Needs no GPU and no driver. */
-#ifndef FA_COMPILE_CUDA_H
-#define FA_COMPILE_CUDA_H
+#pragma once
 
 #include "compile/module.h"
 #include "input/spec.h"
@@ -17,5 +16,3 @@ fa_status fa_compile_ptx(const fa_spec *spec, fa_module *module, fa_reason *why)
 
 /* A .cu that is no attention kernel (the driver's own GPU code): the path of its cubin in the cache. */
 fa_status fa_compile_file(const char *source, const char *arch, char cubin_path[1024], fa_reason *why);
-
-#endif

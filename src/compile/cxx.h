@@ -1,6 +1,5 @@
 /* Tokens of C++ text: enough to find where declarations begin and end. Pure text. */
-#ifndef FA_COMPILE_CXX_H
-#define FA_COMPILE_CXX_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,5 +32,3 @@ const char *fa_cxx_end(const fa_cxx_token *token);                   /* behind i
 void fa_cxx_put_breaks(FILE *out, const char *from, const char *to); /* the line breaks of a text, for its place */
 /* The bracket that closes the one at index `open`, of ( [ {; `count` when none does. */
 size_t fa_cxx_close(const fa_cxx_tokens *tokens, size_t open);
-
-#endif

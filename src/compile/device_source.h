@@ -1,7 +1,6 @@
 /* The device code of a user's file, for NVRTC and for the emulator's g++: host code is left out. For nvcc only a file
  * that wraps a kernel changes: its host code would launch a device function. Lines keep their numbers. */
-#ifndef FA_COMPILE_DEVICE_SOURCE_H
-#define FA_COMPILE_DEVICE_SOURCE_H
+#pragma once
 
 #include "base/file.h"
 #include "input/spec.h"
@@ -27,5 +26,3 @@ fa_status fa_device_source_write(const fa_device_source *made, const char *own_s
                                  char **source, fa_reason *why);
 void fa_device_source_unlink(const fa_device_source *made, const char *folder); /* deletes the written files */
 void fa_device_source_free(fa_device_source *made);
-
-#endif

@@ -1,7 +1,6 @@
 /* From a spec to a shared object for the emulator: the kernel's file through g++ and the headers of
  * src/emu/include/. */
-#ifndef FA_COMPILE_EMU_H
-#define FA_COMPILE_EMU_H
+#pragma once
 
 #include "compile/module.h"
 #include "input/options.h"
@@ -13,5 +12,3 @@
 /* Spec, cache and refusals as of fa_compile_cuda. FA_NOT_RUN also when the kernel has PTX that the emulator does
  * not run, or when the sanitizer's runtime is not in this process. */
 fa_status fa_compile_emu(const fa_spec *spec, fa_sanitize sanitize, fa_module *module, fa_reason *why);
-
-#endif

@@ -1,7 +1,6 @@
 /* Headers that only include another one: the C++ library for NVRTC, which has none, and the toolkit's for the emulator.
  * They have no files: NVRTC takes them from memory, g++ from a folder of the cache. */
-#ifndef FA_COMPILE_FORWARD_H
-#define FA_COMPILE_FORWARD_H
+#pragma once
 
 #include <limits.h>
 
@@ -25,5 +24,3 @@ fa_digest fa_forwards_digest(fa_forward_compiler compiler);
 bool fa_forward_target(const char *name, char path[PATH_MAX]);
 /* Writes the emulator's headers below `folder` where they are not there yet. Another process may do so, too. */
 fa_status fa_forward_write(const char *folder, fa_reason *why);
-
-#endif

@@ -1,7 +1,6 @@
 /* Finds the host declarations of a CUDA file: a launcher, main, uses of streams, <iostream> or a library's tensors. A
  * .cu file usually holds host and device code; NVRTC and the emulator compile the device code. */
-#ifndef FA_COMPILE_HOST_CODE_H
-#define FA_COMPILE_HOST_CODE_H
+#pragma once
 
 #include "compile/cxx.h"
 
@@ -32,5 +31,3 @@ bool fa_host_code_plain_functions(const fa_cuda_file *file);
 /* A host-only header: <iostream>, <torch/extension.h>, ... */
 bool fa_host_code_header(const char *name);
 void fa_host_code_free(fa_cuda_file *file);
-
-#endif

@@ -1,6 +1,5 @@
 /* One compilation, whatever the compiler: its options, the key of its cache entry, and the checks of its result. */
-#ifndef FA_COMPILE_JOB_H
-#define FA_COMPILE_JOB_H
+#pragma once
 
 #include "compile/cache.h"
 #include "compile/paths.h"
@@ -62,5 +61,3 @@ fa_status fa_job_check_plan(const fa_spec *spec, const fa_arch_limits *limits, c
 /* FA_INFEASIBLE when threads or shared memory exceed the limit of the target. */
 fa_status fa_job_check_block(const fa_spec *spec, const fa_arch_limits *limits, int32_t threads, int32_t smem_bytes,
                              fa_reason *why);
-
-#endif

@@ -1,6 +1,5 @@
 /* The geometry of a launch, and how many of its blocks a multiprocessor holds. Arithmetic only. */
-#ifndef FA_LAUNCH_H
-#define FA_LAUNCH_H
+#pragma once
 
 #include "compile/module.h"
 #include "input/problem.h"
@@ -23,5 +22,3 @@ bool fa_launch_step_of(const fa_launch *launch, const fa_params *params, int32_t
 
 /* How many blocks with these needs a multiprocessor of the architecture holds at once. */
 fa_occupancy fa_occupancy_of(const fa_arch_limits *limits, int32_t threads, int32_t registers, int32_t smem_bytes);
-
-#endif

@@ -1,7 +1,6 @@
 /* The code that launches a user's kernels as the lines FA_LAUNCH and FA_BUFFER of its file say (input/launch_lines.h):
  * an entry point for each launch and each copy of a tensor, and the plan of them (include/fa_launch.h). */
-#ifndef FA_COMPILE_LAUNCH_SOURCE_H
-#define FA_COMPILE_LAUNCH_SOURCE_H
+#pragma once
 
 #include "compile/host_code.h"
 #include "input/launch_lines.h"
@@ -12,5 +11,3 @@ const char *fa_launch_source_wrap(bool emulator, bool begins);
  * it. In `files` the kernels are looked for: their __launch_bounds__ and __cluster_dims__ are the entry points'. */
 void fa_launch_source_put(FILE *out, const fa_launch_lines *lines, const char *shown, const fa_cuda_file *files,
                           size_t count);
-
-#endif

@@ -1,6 +1,5 @@
 /* Reads what compilers print: ptxas figures, the text of a static_assert, error lines. Text in, text out. */
-#ifndef FA_COMPILE_LOG_H
-#define FA_COMPILE_LOG_H
+#pragma once
 
 #include "compile/module.h"
 
@@ -15,5 +14,3 @@ void fa_log_errors(const char *log, char *text, size_t size);
 /* What a failed compilation means to the user. FA_INFEASIBLE: a static_assert, or too much static shared memory;
  * FA_COMPILE_ERROR: the error lines. */
 fa_status fa_log_explain(const char *log, fa_reason *why);
-
-#endif

@@ -1,6 +1,5 @@
 /* A compiled kernel: its object file, the constants it exports, and the compiler's report. */
-#ifndef FA_MODULE_H
-#define FA_MODULE_H
+#pragma once
 
 #include "base/file.h"
 #include "fa_launch.h"
@@ -39,5 +38,3 @@ typedef struct fa_module {
     bool cache_hit;
     double seconds; /* compiling, or reading the cache */
 } fa_module;
-
-#endif

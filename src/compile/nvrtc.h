@@ -1,6 +1,5 @@
 /* NVRTC, opened at run time: source text in, cubin and log out. */
-#ifndef FA_NVRTC_H
-#define FA_NVRTC_H
+#pragma once
 
 #include "compile/forward.h"
 
@@ -15,5 +14,3 @@ fa_status fa_nvrtc_compile(const char *source, const char *name, const fa_forwar
 /* Folder of the CUDA headers (cuda_fp16.h): CUDA_HOME, beside libnvrtc, /usr/local/cuda; FA_NOT_RUN when there is
  * none. */
 fa_status fa_cuda_headers(char folder[512], fa_reason *why);
-
-#endif

@@ -1,7 +1,6 @@
 /* Paths for a compiler: as ptxas and nvcc take them, without quotes, backslashes and control characters; folders of
  * headers. */
-#ifndef FA_COMPILE_PATHS_H
-#define FA_COMPILE_PATHS_H
+#pragma once
 
 #include "input/registry.h"
 
@@ -20,5 +19,3 @@ typedef struct fa_headers {
 /* They lie in <NAME>_DIR/include (CUTLASS_DIR/include) where that variable is set, else in build/<name>/include, where
  * scripts/setup.sh <name> puts them. row: NULL needs none. FA_NOT_RUN, saying so, when they are not there. */
 fa_status fa_headers_find(const fa_kernel_row *row, fa_headers *headers, fa_reason *why);
-
-#endif

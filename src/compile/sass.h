@@ -1,6 +1,5 @@
 /* Machine code as a graph: nvdisasm's listing cut into basic blocks with their successors. */
-#ifndef FA_COMPILE_SASS_H
-#define FA_COMPILE_SASS_H
+#pragma once
 
 #include "base/status.h"
 
@@ -36,5 +35,3 @@ fa_status fa_sass_read(const char *cubin_path, fa_sass *sass, fa_reason *why);
  * known targets. */
 fa_status fa_sass_parse(char *listing, fa_sass *sass, fa_reason *why);
 void fa_sass_free(fa_sass *sass);
-
-#endif

@@ -1,6 +1,5 @@
 /* The files of a kernel's source, its own and all that it includes, and their digest. */
-#ifndef FA_SOURCE_DIGEST_H
-#define FA_SOURCE_DIGEST_H
+#pragma once
 
 #include "base/file.h"
 
@@ -32,5 +31,3 @@ bool fa_source_include(const char *line, char name[FA_INCLUDE_NAME], bool *quote
 /* Where that file lies, by the rules above. False: nowhere there. */
 bool fa_source_resolve(const char *source, const fa_list *folders, const char *includer, const char *name, bool quoted,
                        char path[PATH_MAX]);
-
-#endif

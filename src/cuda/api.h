@@ -1,8 +1,7 @@
 /* The part of the CUDA driver API that the cuda device uses, declared here so that a machine without CUDA headers
  * builds the same binary; the library is opened at run time. Names and values are those of cuda.h (NVIDIA, CUDA Driver
  * API 13.0); tests/unit/test_cuda_abi.c compares them. */
-#ifndef FA_CUDA_API_H
-#define FA_CUDA_API_H
+#pragma once
 
 #include "base/status.h"
 
@@ -145,5 +144,3 @@ typedef struct fa_cuda_api {
 
 /* FA_NOT_RUN with the loader's words when libcuda.so.1 or an entry point is missing. Calls nothing in it. */
 fa_status fa_cuda_api_open(fa_cuda_api *api, fa_reason *why);
-
-#endif

@@ -1,6 +1,5 @@
 /* The opened GPU: driver functions, context, stream, errors in the driver's own words, and what it launches. */
-#ifndef FA_CUDA_CONTEXT_H
-#define FA_CUDA_CONTEXT_H
+#pragma once
 
 #include "cuda/api.h"
 #include "cuda/nvml.h"
@@ -65,5 +64,3 @@ fa_status fa_cuda_enqueue(fa_kernel *kernel, const fa_sample_request *request, i
 /* Launches once and waits for the whole context. */
 fa_status fa_cuda_launch(fa_device *device, fa_kernel *kernel, const fa_launch *launch, const fa_params *params,
                          fa_reason *why);
-
-#endif

@@ -1,8 +1,7 @@
 /* The part of cuBLAS that the `cublas` baseline calls, declared here so that a machine without its headers builds the
  * same binary. Values are those of cublas_api.h and library_types.h (NVIDIA, cuBLAS Library 13.0);
  * tests/unit/test_lib_abi.c compares them. */
-#ifndef FA_CUBLAS_API_H
-#define FA_CUBLAS_API_H
+#pragma once
 
 #include "cuda/api.h"
 
@@ -42,5 +41,3 @@ typedef struct fa_cublas_api {
 fa_status fa_cublas_api_open(fa_cublas_api *api, fa_reason *why);
 /* FA_ERROR with cuBLAS's own words and the call that failed; FA_PASS for success. */
 fa_status fa_cublas_check(const fa_cublas_api *api, int status, const char *call, fa_reason *why);
-
-#endif

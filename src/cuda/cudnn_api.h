@@ -1,8 +1,7 @@
 /* The part of cuDNN's backend API that the `cudnn` baseline calls, declared here so that a machine without its headers
  * builds the same binary. Values are those of cudnn_graph.h (NVIDIA, cuDNN 9.19 backend API); tests/unit/test_lib_abi.c
  * compares them. */
-#ifndef FA_CUDNN_API_H
-#define FA_CUDNN_API_H
+#pragma once
 
 #include "cuda/api.h"
 
@@ -116,5 +115,3 @@ typedef struct fa_cudnn_api {
 fa_status fa_cudnn_api_open(fa_cudnn_api *api, fa_reason *why);
 /* FA_PASS for success, else `status` with cuDNN's version and own words and the call that failed. */
 fa_status fa_cudnn_check(const fa_cudnn_api *api, int code, fa_status status, const char *call, fa_reason *why);
-
-#endif

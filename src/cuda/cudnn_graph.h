@@ -1,6 +1,5 @@
 /* Attention as an operation graph of cuDNN's backend descriptors. */
-#ifndef FA_CUDNN_GRAPH_H
-#define FA_CUDNN_GRAPH_H
+#pragma once
 
 #include "cuda/cudnn_api.h"
 #include "input/problem.h"
@@ -40,5 +39,3 @@ void fa_cudnn_graph_free(fa_cudnn_graph *graph);
 /* Finalised operation graph of O = softmax(scale Q K^T, masked) V on contiguous tensors; NULL after a failure.
  * `bottom_right`: the causal diagonal ends in the last row and column, else it starts in the first. */
 void *fa_cudnn_attention(fa_cudnn_graph *graph, void *handle, const fa_problem *problem, bool bottom_right);
-
-#endif

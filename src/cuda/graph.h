@@ -1,6 +1,5 @@
 /* CUDA graphs: a number of identical launches between two events. A graph is captured once and kept. */
-#ifndef FA_DEVICE_CUDA_GRAPH_H
-#define FA_DEVICE_CUDA_GRAPH_H
+#pragma once
 
 #include "cuda/context.h"
 
@@ -28,5 +27,3 @@ fa_status fa_graphs_find(fa_cuda *cuda, fa_graphs *all, CUevent start, CUevent s
                          const fa_sample_request *request, CUgraphExec *exec, fa_reason *why);
 void fa_graphs_forget(fa_cuda *cuda, fa_graphs *all, const fa_kernel *kernel);
 void fa_graphs_close(fa_cuda *cuda, fa_graphs *all);
-
-#endif

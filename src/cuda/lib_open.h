@@ -1,6 +1,5 @@
 /* Opens vendor libraries at run time, wherever they are installed. */
-#ifndef FA_LIB_OPEN_H
-#define FA_LIB_OPEN_H
+#pragma once
 
 #include "base/status.h"
 
@@ -17,5 +16,3 @@ fa_status fa_library_open_all(const char *what, const char *const names[], const
                               size_t count, void **library, fa_reason *why);
 /* Copies the address of `symbol` into the function pointer at `function_pointer`; false when the library lacks it. */
 bool fa_library_find(void *library, const char *symbol, void *function_pointer);
-
-#endif

@@ -1,7 +1,6 @@
 /* Library candidates: host code that launches on our stream. Each fills one struct of functions; a file of --library is
  * one of them. */
-#ifndef FA_LIBRARY_H
-#define FA_LIBRARY_H
+#pragma once
 
 #include "cuda/context.h"
 #include "device/library_facts.h"
@@ -16,5 +15,3 @@ typedef struct fa_library {
     fa_status (*create)(fa_cuda *cuda, const fa_spec *spec, const fa_problem *problem, fa_kernel **kernel,
                         fa_reason *why);
 } fa_library;
-
-#endif

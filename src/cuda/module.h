@@ -1,6 +1,5 @@
 /* A cubin as a kernel: its function, its launches, and the tensor maps it asks for. */
-#ifndef FA_CUDA_MODULE_H
-#define FA_CUDA_MODULE_H
+#pragma once
 
 #include "cuda/context.h"
 
@@ -10,5 +9,3 @@ fa_status fa_cuda_module_create(fa_cuda *cuda, const fa_module *module, fa_kerne
 
 /* Compiles and loads the driver's own GPU code, src/cuda/NAME.cu. */
 fa_status fa_cuda_load_own(fa_cuda *cuda, const char *name, CUmodule *module, fa_reason *why);
-
-#endif

@@ -1,6 +1,5 @@
 /* NVML, opened at run time: what the driver reports about clocks and about other processes on the GPU. */
-#ifndef FA_NVML_H
-#define FA_NVML_H
+#pragma once
 
 #include "base/status.h"
 
@@ -31,5 +30,3 @@ int32_t fa_nvml_max_sm_mhz(const fa_nvml *nvml);      /* 0: unknown */
 int32_t fa_nvml_max_memory_mhz(const fa_nvml *nvml);  /* 0: unknown */
 int32_t fa_nvml_other_processes(const fa_nvml *nvml); /* other processes with a context on this GPU; -1: unknown */
 bool fa_nvml_driver(const fa_nvml *nvml, char *text, size_t size);
-
-#endif

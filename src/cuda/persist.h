@@ -1,6 +1,5 @@
 /* --l2-persist kv: an access-policy window that asks the L2 to keep K and V. */
-#ifndef FA_CUDA_PERSIST_H
-#define FA_CUDA_PERSIST_H
+#pragma once
 
 #include "cuda/context.h"
 
@@ -13,5 +12,3 @@ fa_status fa_cuda_persist_graph(fa_cuda *cuda, const fa_params *params, CUgraph 
 void fa_cuda_persist_end(fa_cuda *cuda);
 /* Resets persistent L2 lines: the next kernel would have that much less L2. */
 void fa_cuda_reset_l2(fa_cuda *cuda);
-
-#endif

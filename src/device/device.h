@@ -1,7 +1,6 @@
 /* Where kernels run: one table of functions with two implementations, the CUDA driver (cuda/) and the CPU emulator
  * (emu/). Each opens a device in its own device.h; run/devices.h picks one. */
-#ifndef FA_DEVICE_H
-#define FA_DEVICE_H
+#pragma once
 
 #include <string.h>
 
@@ -84,5 +83,3 @@ static inline bool fa_device_is_emu(const fa_device *device)
 {
     return device != NULL && strcmp(device->info.backend, "emu") == 0;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* What was found wrong with a kernel beside its numbers, over the launches of a run. */
-#ifndef FA_FINDINGS_H
-#define FA_FINDINGS_H
+#pragma once
 
 #include "base/status.h"
 
@@ -31,5 +30,3 @@ void fa_findings_add(fa_findings *all, const fa_finding *one);
 void fa_findings_text(const fa_findings *all, char *text, size_t size);
 /* FA_WRONG and the text where something was found, but what ended a launch: equal-value stores. NULL: a GPU. */
 fa_status fa_findings_verdict(const fa_findings *all, fa_reason *why);
-
-#endif

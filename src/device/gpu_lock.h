@@ -1,6 +1,5 @@
 /* A lock on a GPU between processes: any number check their results at once, one alone measures time. */
-#ifndef FA_GPU_LOCK_H
-#define FA_GPU_LOCK_H
+#pragma once
 
 typedef enum { FA_GPU_LOCK_NONE, FA_GPU_LOCK_SHARED, FA_GPU_LOCK_EXCLUSIVE } fa_gpu_lock_mode;
 
@@ -10,5 +9,3 @@ void fa_gpu_lock(const char *bus_id, fa_gpu_lock_mode mode);
 
 /* Seconds this process has waited for the lock so far. */
 double fa_gpu_lock_waited_s(void);
-
-#endif

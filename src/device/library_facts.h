@@ -1,6 +1,5 @@
 /* Facts that a library candidate reports: cuBLAS, cuDNN, or a file of --library. */
-#ifndef FA_LIBRARY_FACTS_H
-#define FA_LIBRARY_FACTS_H
+#pragma once
 
 #include "base/file.h"
 
@@ -13,5 +12,3 @@ typedef struct fa_library_facts {
     int64_t workspace_bytes; /* that the bench allocates and passes in fa_params */
     fa_digest sha256;        /* of the file; empty for cuBLAS and cuDNN */
 } fa_library_facts;
-
-#endif

@@ -1,6 +1,5 @@
 /* The TMA boxes that a kernel asks for (fa_kernel_info), as each device encodes them into fa_params. */
-#ifndef FA_DEVICE_TENSOR_BOXES_H
-#define FA_DEVICE_TENSOR_BOXES_H
+#pragma once
 
 #include "base/status.h"
 #include "fa_params.h"
@@ -23,5 +22,3 @@ typedef struct fa_tensor_box {
 /* Fills `boxes` with the *count requested ones. FA_INFEASIBLE: a tensor is not aligned as TMA needs. */
 fa_status fa_tensor_boxes(const fa_kernel_info *info, fa_params *params, fa_tensor_box boxes[FA_TENSOR_BOXES],
                           int *count, fa_reason *why);
-
-#endif

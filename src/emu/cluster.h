@@ -1,6 +1,5 @@
 /* The blocks of a cluster run on one OS thread and take turns there. A block alone is a cluster of one. */
-#ifndef FA_EMU_CLUSTER_H
-#define FA_EMU_CLUSTER_H
+#pragma once
 
 #include "emu/core/state.h"
 
@@ -9,5 +8,3 @@ void fa_emu_cluster_begin(fa_emu_cluster *cluster, uint64_t first);
 /* Runs its blocks to their end. cluster->paused: they wait for other clusters. cluster->stopped: a block failed, and
  * that is reported. */
 void fa_emu_cluster_run(fa_emu_cluster *cluster);
-
-#endif

@@ -1,10 +1,7 @@
 /* The emulator behind the table of device/device.h. */
-#ifndef FA_EMU_DEVICE_H
-#define FA_EMU_DEVICE_H
+#pragma once
 
 #include "device/device.h"
 
 /* `arch`: the architecture whose limits apply. `seed`: of the random schedule and of the WMMA fragment layouts. */
 fa_status fa_device_open_emu(fa_schedule schedule, uint64_t seed, const char *arch, fa_device *device, fa_reason *why);
-
-#endif

@@ -1,6 +1,5 @@
 /* Runs a grid of CUDA threads on the CPU, one fibre for each. */
-#ifndef FA_EMU_LAUNCH_H
-#define FA_EMU_LAUNCH_H
+#pragma once
 
 #include "device/findings.h"
 #include "emu/core/image.h"
@@ -13,5 +12,3 @@ fa_status fa_emu_run(const fa_emu_image *image, const fa_emu_grid *grid, const f
 /* Time is over: the launch under way ends with a report of where its threads are, if they wait or run the kernel's own
  * code. False: there is none. Safe in a signal's handler. */
 bool fa_emu_expire(void);
-
-#endif

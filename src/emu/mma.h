@@ -1,6 +1,5 @@
 /* Operations of the tensor cores, and the moves of their fragments. op[l]: what lane l gives and receives. */
-#ifndef FA_EMU_MMA_H
-#define FA_EMU_MMA_H
+#pragma once
 
 #include "emu/core/state.h"
 
@@ -13,5 +12,3 @@ void fa_emu_wmma_other(const fa_emu_worker *worker, fa_emu_op *const op[FA_EMU_W
 
 /* Draws the layouts of the WMMA fragments from the seed of the launch. */
 void fa_emu_wmma_maps(fa_emu_launch *launch);
-
-#endif

@@ -1,6 +1,5 @@
 /* Inline PTX: runs the text of an asm statement on the values of its operands. */
-#ifndef FA_EMU_PTX_RUN_H
-#define FA_EMU_PTX_RUN_H
+#pragma once
 
 #include "emu/core/abi.h"
 
@@ -8,5 +7,3 @@
  * reports; may be NULL without a sanitizer. */
 void fa_emu_ptx(fa_emu_ptx_site *site, const fa_emu_place *at, uint64_t *values, void *const *places, const void *pc,
                 const void *frame);
-
-#endif

@@ -1,6 +1,5 @@
 /* Runs one block: chooses the next thread, and completes operations of several threads. */
-#ifndef FA_EMU_SCHEDULE_H
-#define FA_EMU_SCHEDULE_H
+#pragma once
 
 #include "emu/core/state.h"
 
@@ -15,5 +14,3 @@ void fa_emu_resume_block(fa_emu_worker *worker);
 /* Time is over: every block of the process fails at its next wait, with a report of where its threads are. Safe in a
  * signal's handler. */
 void fa_emu_interrupt(void);
-
-#endif

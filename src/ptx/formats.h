@@ -1,6 +1,5 @@
 /* Number formats: floats of any width to and from double, with PTX's roundings. Pure. */
-#ifndef FA_PTX_FORMATS_H
-#define FA_PTX_FORMATS_H
+#pragma once
 
 #include "ptx/table.h"
 
@@ -50,5 +49,3 @@ static inline uint64_t fa_ptx_double_bits(double value)
     } x = {.d = value};
     return x.u;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Instructions of sm_90: forms of mbarrier, cp.async.bulk, tensormap, wgmma, setmaxnreg and fence. Pure. */
-#ifndef FA_PTX_HOPPER_H
-#define FA_PTX_HOPPER_H
+#pragma once
 
 #include "ptx/program.h"
 
@@ -25,5 +24,3 @@ bool fa_ptx_is_hopper(const fa_ptx_program *program);
 /* Whether the statement gives its operands no value: the results of a product arrive later, at the wait of another
  * statement, and a fence, commit or wait has none. */
 bool fa_ptx_is_late(const fa_ptx_program *program);
-
-#endif

@@ -1,6 +1,5 @@
 /* Integer arithmetic, logic, shifts and bit fields. Pure. */
-#ifndef FA_PTX_INTEGER_H
-#define FA_PTX_INTEGER_H
+#pragma once
 
 #include "ptx/program.h"
 
@@ -8,5 +7,3 @@
 bool fa_ptx_integer(const fa_ptx_instr *i, uint64_t *r, unsigned *carry);
 void fa_ptx_bits(const fa_ptx_instr *i, uint64_t *r);
 uint32_t fa_ptx_prmt(const fa_ptx_instr *i, uint64_t a, uint64_t b, uint64_t c);
-
-#endif

@@ -1,6 +1,5 @@
 /* Characters of a PTX text: blanks and comments skipped, names, numbers. Pure. */
-#ifndef FA_PTX_LEX_H
-#define FA_PTX_LEX_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,5 +28,3 @@ fa_ptx_token fa_ptx_lex_label(fa_ptx_lex *lex); /* a name and the colon after it
 bool fa_ptx_lex_number(fa_ptx_lex *lex, uint64_t *bits, bool *is_float);
 /* The statement up to its end, on one line. */
 void fa_ptx_lex_statement(const fa_ptx_lex *lex, char *text, size_t size);
-
-#endif

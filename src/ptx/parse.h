@@ -1,6 +1,5 @@
 /* PTX text of one asm statement -> program. Pure. */
-#ifndef FA_PTX_PARSE_H
-#define FA_PTX_PARSE_H
+#pragma once
 
 #include "ptx/program.h"
 
@@ -13,5 +12,3 @@ typedef struct fa_ptx_error {
 /* `operands`: how many %0, %1, ... there are; a text without any may have none. NULL: error. */
 fa_ptx_program *fa_ptx_parse(const char *text, int operands, fa_ptx_error *error);
 void fa_ptx_free(fa_ptx_program *program);
-
-#endif

@@ -1,6 +1,5 @@
 /* A parsed PTX text, for the interpreter. Registers are numbered; the operands %0, %1, ... come first. */
-#ifndef FA_PTX_PROGRAM_H
-#define FA_PTX_PROGRAM_H
+#pragma once
 
 #include "ptx/table.h"
 
@@ -88,5 +87,3 @@ static inline uint64_t fa_ptx_fit(uint64_t bits, const fa_ptx_type_info *type)
         return (uint64_t)((int64_t)(bits << (64 - width)) >> (64 - width));
     return bits & fa_ptx_mask(width);
 }
-
-#endif

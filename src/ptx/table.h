@@ -1,6 +1,5 @@
 /* The table of PTX instructions (instructions.def) and the words they are spelled with (words.def). Pure. */
-#ifndef FA_PTX_TABLE_H
-#define FA_PTX_TABLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -80,5 +79,3 @@ typedef enum {
 } fa_ptx_special;
 int fa_ptx_find_special(const char *text, size_t length);
 const char *fa_ptx_special_name(fa_ptx_special special);
-
-#endif

@@ -3,8 +3,7 @@
  * the registers, h the elements of one. A: row g + 8 (r % 2), column 4 E (r / 2) + t E + h (with 8 rows: row g, column
  * 4 E r + t E + h). B: k = 4 E r + t E + h, column g. C and D: row g + 8 (i / 2), column 2 t + i % 2, i counting
  * elements. */
-#ifndef FA_PTX_TILE_H
-#define FA_PTX_TILE_H
+#pragma once
 
 #include "ptx/program.h"
 
@@ -27,5 +26,3 @@ typedef struct fa_ptx_fragment {
 } fa_ptx_fragment;
 /* d of all 32 lanes. Sums are taken in double, or in integers, and rounded once. */
 void fa_ptx_tile_multiply(const fa_ptx_instr *mma, fa_ptx_fragment *const lane[32]);
-
-#endif

@@ -3,8 +3,7 @@
  * The threads of a launch are a flow through the control-flow graph: each enters once and leaves once. Their products
  * must add up to what the problem needs. The cheapest such flow is a linear program. Every point of its dual is a lower
  * bound of the pipe that is busiest; this module searches the dual. Pure arithmetic. */
-#ifndef FA_TIMING_BOUND_H
-#define FA_TIMING_BOUND_H
+#pragma once
 
 #include "timing/pipes.h"
 
@@ -29,5 +28,3 @@ typedef struct fa_bound {
 } fa_bound;
 
 fa_bound fa_bound_of(const fa_sass *sass, const fa_work_need *need);
-
-#endif

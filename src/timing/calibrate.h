@@ -1,6 +1,5 @@
 /* How a candidate is sampled: the method, the launches of a sample, and the warm-up before the first one. */
-#ifndef FA_CALIBRATE_H
-#define FA_CALIBRATE_H
+#pragma once
 
 #include "run/candidate.h"
 
@@ -15,5 +14,3 @@ fa_sample_request fa_calibrate_request(const fa_candidate *candidate, const fa_o
  * Then warms up on the first request until the SM clock is steady, and chooses again. */
 fa_status fa_calibrate(fa_device *device, fa_sample_request *requests[], size_t count, const fa_options *options,
                        double *warmup_ms, fa_reason *why);
-
-#endif

@@ -1,7 +1,6 @@
 /* A guess of a kernel's time from its machine code and its launch: the bound's pipes plus what a bound must leave out
  * (latency, copies, uneven waves), with coefficients fitted to measured times. Not a bound: it errs both ways. */
-#ifndef FA_TIMING_ESTIMATE_H
-#define FA_TIMING_ESTIMATE_H
+#pragma once
 
 #include "compile/launch.h"
 #include "timing/bound.h"
@@ -41,5 +40,3 @@ typedef struct fa_estimate_input {
 /* kernel: the name of the variant, for its own weights; another name has those of all, and the widest band. */
 fa_estimate fa_estimate_of(const fa_estimate_input *input, const char *kernel);
 const char *fa_term_name(fa_term term, char name[32]);
-
-#endif

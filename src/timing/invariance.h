@@ -1,7 +1,6 @@
 /* Does a timed launch do its work? Its time must not depend on what an earlier launch left behind: neither on inputs
  * that were seen before (a result cached by pointer or by contents) nor on an output that is already there. */
-#ifndef FA_INVARIANCE_H
-#define FA_INVARIANCE_H
+#pragma once
 
 #include "run/candidate.h"
 
@@ -11,5 +10,3 @@
  * belong to its inputs. The inputs are restored. */
 fa_status fa_timing_invariance(const fa_candidate *candidate, const fa_sample_request *request, double *ratio,
                                fa_reason *why);
-
-#endif

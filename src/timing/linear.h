@@ -1,6 +1,5 @@
 /* A linear program with few rows: minimise cost . x with rows . x = right, x >= 0. Dense simplex in a tableau. */
-#ifndef FA_TIMING_LINEAR_H
-#define FA_TIMING_LINEAR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,5 +17,3 @@ typedef struct fa_linear {
 /* x: a value per column; price: a dual value per row, so that cost - price . rows >= 0 for every column. False when no
  * x satisfies the rows, or the search does not end. Bland's rule: no cycling. */
 bool fa_linear_solve(const fa_linear *program, double x[FA_LINEAR_COLUMNS], double price[FA_LINEAR_ROWS]);
-
-#endif

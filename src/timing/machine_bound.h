@@ -1,7 +1,6 @@
 /* The static bound of a compiled kernel on a problem: its machine code, the launch, and the bytes that memory must
  * give. Work that cannot be read (the emulator's object, PTX, no nvdisasm) has no bound, with the reason. */
-#ifndef FA_MACHINE_BOUND_H
-#define FA_MACHINE_BOUND_H
+#pragma once
 
 #include "device/device.h"
 #include "run/candidate.h"
@@ -28,5 +27,3 @@ fa_machine_bound fa_machine_bound_of(const fa_options *options, const fa_candida
 const char *fa_machine_bound_binds(const fa_machine_bound *bound);
 /* Fills in .percent from a time. clock_mhz 0: unknown, then the highest one counts. */
 void fa_machine_bound_judge(fa_machine_bound *bound, double p50_us, double clock_mhz);
-
-#endif

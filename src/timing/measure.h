@@ -1,6 +1,5 @@
 /* How long a launch takes: docs/timing.md. This file has the protocol; the device takes the samples. */
-#ifndef FA_MEASURE_H
-#define FA_MEASURE_H
+#pragma once
 
 #include "run/candidate.h"
 #include "timing/stats.h"
@@ -33,5 +32,3 @@ typedef struct fa_timing {
 /* FA_NOT_RUN on a device without `sample`; FA_WRONG when a timed launch did not write its output; FA_ERROR, and
  * .impossible, when the median is shorter than the hardware can be. .done only with FA_PASS. */
 fa_status fa_time(const fa_candidate *candidate, const fa_options *options, fa_timing *timing, fa_reason *why);
-
-#endif

@@ -1,6 +1,5 @@
 /* --vs: two candidates timed in one process, in ABBA order, so that drift (clock, temperature) affects both alike. */
-#ifndef FA_PAIRED_H
-#define FA_PAIRED_H
+#pragma once
 
 #include "run/candidate.h"
 
@@ -21,5 +20,3 @@ typedef struct fa_paired {
 /* Statuses as of fa_time. Both candidates lie on the same device and serve the same problem. */
 fa_status fa_time_paired(const fa_candidate *candidate, const fa_candidate *other, const fa_options *options,
                          fa_paired *paired, fa_reason *why);
-
-#endif

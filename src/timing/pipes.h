@@ -1,7 +1,6 @@
 /* What an instruction costs the pipes of a multiprocessor, and what it adds to the products. Rates are the highest that
  * any source gives, so that costs are lower bounds. */
-#ifndef FA_TIMING_PIPES_H
-#define FA_TIMING_PIPES_H
+#pragma once
 
 #include "compile/sass.h"
 
@@ -27,5 +26,3 @@ typedef struct fa_cost {
 
 /* cc: 80, 86, 87, 89 or 90. tensor_flop: dense FP16 operations of the tensor cores per multiprocessor and clock. */
 fa_cost fa_cost_of(const fa_instruction *instruction, int32_t cc, int32_t tensor_flop);
-
-#endif

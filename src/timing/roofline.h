@@ -1,6 +1,5 @@
 /* What the hardware can do at most, and how much of it a time amounts to. Pure. */
-#ifndef FA_ROOFLINE_H
-#define FA_ROOFLINE_H
+#pragma once
 
 #include "device/device.h"
 
@@ -21,5 +20,3 @@ fa_status fa_roofline_judge(double p50_us, const fa_problem *problem, const fa_d
                             const fa_sample_request *request, double *roofline_us, fa_reason *why);
 /* For a launch that takes `us` at `clock_mhz` (0: unknown, then the maximum clock counts). All 0 unless us > 0. */
 fa_throughput fa_throughput_of(double us, double clock_mhz, const fa_problem *problem, const fa_device_info *device);
-
-#endif

@@ -1,6 +1,5 @@
 /* Order statistics of timing samples. Pure. */
-#ifndef FA_STATS_H
-#define FA_STATS_H
+#pragma once
 
 #include "base/status.h"
 
@@ -18,5 +17,3 @@ fa_stats fa_stats_of(const double *samples, size_t count); /* any order; count >
 bool fa_stats_settled(const fa_stats *stats, double relative);
 /* Statistics cost a sort: how many samples to have for the next ones. Ten more, later five per cent more. */
 size_t fa_stats_next_look(size_t count);
-
-#endif

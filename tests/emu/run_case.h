@@ -1,6 +1,5 @@
 /* What the tests of the emulator share: a run of emu_case, a process of its own, and the marks of its controls. */
-#ifndef FA_RUN_CASE_H
-#define FA_RUN_CASE_H
+#pragma once
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -105,5 +104,3 @@ static inline const char *next_case(const char *at, char *name, size_t size, int
     }
     return NULL;
 }
-
-#endif

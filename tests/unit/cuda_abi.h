@@ -1,5 +1,4 @@
-#ifndef FA_TESTS_CUDA_ABI_H
-#define FA_TESTS_CUDA_ABI_H
+#pragma once
 
 #include <stddef.h>
 
@@ -11,5 +10,3 @@ typedef struct abi_value {
 /* From cuda.h; count 0 where there is none. */
 extern const abi_value cuda_abi_theirs[];
 extern const size_t cuda_abi_theirs_count;
-
-#endif

@@ -1,6 +1,5 @@
 /* A device whose samples are made up: what the timing protocol does with a stream of times is tested without a GPU. */
-#ifndef FA_TESTS_FAKE_GPU_H
-#define FA_TESTS_FAKE_GPU_H
+#pragma once
 
 #include "run/candidate.h"
 
@@ -41,5 +40,3 @@ void fake_gpu_make(fake_gpu *gpu, double first_us, double second_us);
 fa_options fake_options(void);
 void fake_gpu_end_trace(fake_gpu *gpu);
 double fake_noise(fake_gpu *gpu); /* uniform in [-1, 1) */
-
-#endif

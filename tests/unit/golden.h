@@ -1,6 +1,5 @@
 /* Lines that a test says, compared with those of a committed file: what they say is the contract. */
-#ifndef FA_TEST_GOLDEN_H
-#define FA_TEST_GOLDEN_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -14,5 +13,3 @@ __attribute__((format(printf, 2, 3))) void golden_say(golden *g, const char *for
 /* Fails at the first line that differs from tests/golden/NAME. FA_GOLDEN=write in the environment writes the file. */
 void golden_compare(golden *g, const char *name);
 uint64_t golden_digest(uint64_t digest, const void *bytes, size_t count);
-
-#endif

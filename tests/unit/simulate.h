@@ -1,7 +1,6 @@
 /* A flash kernel on the CPU, as a GPU would compute it (FP32 logits and accumulators, online softmax over key tiles, P
  * in the type of the tensors), and the ways to get it wrong. What the checker is tested with. */
-#ifndef FA_TEST_SIMULATE_H
-#define FA_TEST_SIMULATE_H
+#pragma once
 
 #include "check/reference.h"
 
@@ -28,5 +27,3 @@ typedef enum {
 /* Fills output [batch, heads, seq_q, dim] for the rows of `reference`; other rows become 0. */
 void sim_flash(const fa_problem *problem, const fa_tensors *tensors, const fa_reference *reference, int32_t tile_n,
                sim_fault fault, uint16_t *output);
-
-#endif

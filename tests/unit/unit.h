@@ -1,6 +1,5 @@
 /* A unit test is TEST(name) {...}. The program of a file runs its tests in their order; main is in unit.c. */
-#ifndef FA_TEST_UNIT_H
-#define FA_TEST_UNIT_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -33,5 +32,3 @@ int unit_teardown(void **state);
 fa_status parse_words(const char *line, fa_options *options, fa_reason *why);
 /* Fails when value is further from wanted than the share `relative` of it. */
 void near(double value, double wanted, double relative);
-
-#endif

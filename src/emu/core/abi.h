@@ -1,7 +1,6 @@
 /* The interface between the emulator (C, in fa_bench) and the kernel's shared object (C++, through include/fa_emu.h):
  * the identity of a CUDA thread, and the operation it waits in. Read by both compilers. */
-#ifndef FA_EMU_CORE_ABI_H
-#define FA_EMU_CORE_ABI_H
+#pragma once
 
 #include <stdint.h>
 
@@ -197,5 +196,3 @@ static inline int fa_emu_is_shared(const void *p, const void *smem, uint32_t sme
     return (at >= (const char *)smem && at < (const char *)smem + smem_bytes) ||
            (at >= build->static_smem_begin && at < build->static_smem_end);
 }
-
-#endif

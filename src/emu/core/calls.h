@@ -1,6 +1,5 @@
 /* The calls that a thread of the kernel is in, for reports. */
-#ifndef FA_EMU_CORE_CALLS_H
-#define FA_EMU_CORE_CALLS_H
+#pragma once
 
 #include "emu/core/state.h"
 
@@ -12,5 +11,3 @@ void fa_emu_calls_answer(fa_emu_worker *worker);
 /* Replaces the marks of a text by lines of the kernel: " (called at FILE:LINE, ...)", or behind " at " the innermost
  * line first. Call it outside the kernel's threads: it starts a program that reads the object's line table. */
 void fa_emu_calls_name(const fa_emu_image *image, char *text, size_t size);
-
-#endif

@@ -1,6 +1,5 @@
 /* Fibres: each has a stack; a switch goes from one to another. */
-#ifndef FA_EMU_CORE_FIBRE_H
-#define FA_EMU_CORE_FIBRE_H
+#pragma once
 
 #include "emu/core/state.h"
 
@@ -14,5 +13,3 @@ void fa_emu_switch(fa_emu_worker *worker, fa_emu_fibre *to, bool dying);
 void fa_emu_pause_block(fa_emu_worker *worker);
 /* The same after many rounds of polls. The race detector has a count of its own. */
 void fa_emu_pause_idle_block(fa_emu_worker *worker);
-
-#endif

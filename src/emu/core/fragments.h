@@ -2,8 +2,7 @@
  * Source: PTX ISA, "Matrix Fragments for mma.m16n8k16" and "ldmatrix". The emulator (C) and its tests (CUDA C++) use
  * them. lane 0..31; r: index of the 32-bit register, or of the float in a float accumulator; h: 0 low half, 1 high
  * half. */
-#ifndef FA_EMU_CORE_FRAGMENTS_H
-#define FA_EMU_CORE_FRAGMENTS_H
+#pragma once
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #define FA_EMU_LAYOUT __host__ __device__ constexpr
@@ -28,5 +27,3 @@ FA_EMU_LAYOUT int fa_mma_c_col(int lane, int i) { return lane % 4 * 2 + i % 2; }
 /* ldmatrix: the element of every 8 x 8 matrix that a lane receives; .trans exchanges row and column. */
 FA_EMU_LAYOUT int fa_ldmatrix_to_row(int lane) { return lane / 4; }
 FA_EMU_LAYOUT int fa_ldmatrix_to_col(int lane, int h) { return lane % 4 * 2 + h; }
-
-#endif

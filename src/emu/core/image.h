@@ -1,6 +1,5 @@
 /* A kernel compiled for the emulator: the shared object and its entry points. */
-#ifndef FA_EMU_CORE_IMAGE_H
-#define FA_EMU_CORE_IMAGE_H
+#pragma once
 
 #include "base/status.h"
 #include "emu/core/abi.h"
@@ -34,5 +33,3 @@ typedef struct fa_emu_grid {
     int32_t blocks_per_sm;        /* that the kernel is compiled for; 0: one */
     int32_t workers;              /* OS threads; 0: one per processor */
 } fa_emu_grid;
-
-#endif

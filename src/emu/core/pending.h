@@ -1,7 +1,6 @@
 /* The asynchronous work of a block: barrier objects, bulk copies, products of warpgroups, the register pool. Allocated
  * on first use. */
-#ifndef FA_EMU_CORE_PENDING_H
-#define FA_EMU_CORE_PENDING_H
+#pragma once
 
 #include "emu/core/state.h"
 #include "emu/core/tensor_map.h"
@@ -114,5 +113,3 @@ const fa_emu_mbarrier *fa_emu_pending_barrier(const fa_emu_pending *pending, uin
 uint32_t fa_emu_draw(fa_emu_worker *worker, uint32_t count);
 /* The state of the barriers and of the register pool as text, for the report of a deadlock. Returns the length. */
 size_t fa_emu_pending_explain(const fa_emu_worker *worker, char *text, size_t size);
-
-#endif

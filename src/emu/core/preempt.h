@@ -1,7 +1,6 @@
 /* A thread of the kernel that runs for long without a wait may read memory in a loop until another thread writes it. A
  * timer makes it let others run. */
-#ifndef FA_EMU_CORE_PREEMPT_H
-#define FA_EMU_CORE_PREEMPT_H
+#pragma once
 
 #include "emu/core/state.h"
 
@@ -9,5 +8,3 @@
  * volatile and atomic reads take turns. */
 void fa_emu_preempt_begin(const fa_emu_launch *launch);
 void fa_emu_preempt_end(void);
-
-#endif

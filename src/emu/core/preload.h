@@ -1,7 +1,6 @@
 /* A sanitizer's runtime must be in the process from its first instruction on, so fa_bench starts itself again with
  * it. */
-#ifndef FA_EMU_CORE_PRELOAD_H
-#define FA_EMU_CORE_PRELOAD_H
+#pragma once
 
 #include "device/findings.h"
 #include "emu/core/state.h"
@@ -35,5 +34,3 @@ typedef struct fa_emu_sanitizer {
 extern fa_emu_sanitizer fa_emu_san;
 /* Looks up the entry points that an object built like this needs. */
 void fa_emu_sanitizer_find(const fa_emu_build_info *build);
-
-#endif

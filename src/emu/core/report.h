@@ -1,6 +1,5 @@
 /* Failures of a kernel as text. A launch keeps the first. */
-#ifndef FA_EMU_CORE_REPORT_H
-#define FA_EMU_CORE_REPORT_H
+#pragma once
 
 #include "base/status.h"
 #include "emu/core/state.h"
@@ -48,5 +47,3 @@ void fa_emu_report_timeout(fa_emu_worker *worker);
 void fa_emu_fail(const char *kind, const char *what, const char *file, int32_t line);
 /* On: a fault of the kernel is reported and ends the block. */
 void fa_emu_catch_faults(fa_emu_worker *worker, bool on);
-
-#endif

@@ -1,6 +1,5 @@
 /* The state of a launch: its workers, their blocks, and the fibres that are CUDA threads. */
-#ifndef FA_EMU_CORE_STATE_H
-#define FA_EMU_CORE_STATE_H
+#pragma once
 
 #include "device/findings.h"
 #include "emu/core/image.h"
@@ -143,5 +142,3 @@ void fa_emu_make_ready(fa_emu_worker *worker, uint32_t warp, uint32_t lanes);
 void fa_emu_wake(fa_emu_worker *worker, uint32_t warp, uint32_t lanes);
 /* How many threads of a cluster have not exited. */
 uint32_t fa_emu_cluster_living(const fa_emu_cluster *cluster);
-
-#endif

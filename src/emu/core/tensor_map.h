@@ -1,7 +1,6 @@
 /* Tensor maps of the emulator, as cuTensorMapEncodeTiled makes them for the hardware but in our own encoding, and how a
  * box lies in memory. Pure. */
-#ifndef FA_EMU_CORE_TENSOR_MAP_H
-#define FA_EMU_CORE_TENSOR_MAP_H
+#pragma once
 
 #include "fa_params.h"
 
@@ -89,5 +88,3 @@ static inline uintptr_t fa_emu_swizzled(uintptr_t address, uint32_t swizzle)
     const uintptr_t mask = swizzle == 128 ? 7 : swizzle == 64 ? 3 : swizzle == 32 ? 1 : 0;
     return address ^ (address >> 7 & mask) << 4;
 }
-
-#endif

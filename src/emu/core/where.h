@@ -1,6 +1,5 @@
 /* Where an access was: the tensor that an invalid address lies in or near, the lines of a backtrace. */
-#ifndef FA_EMU_CORE_WHERE_H
-#define FA_EMU_CORE_WHERE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,5 +21,3 @@ const char *fa_emu_frame_name(const char *frame);
 bool fa_emu_frame_in_kernel(const char *frame);
 /* Whether it is in a file of one-instruction functions (prims.cuh, hopper.cuh): a report names their caller. */
 bool fa_emu_frame_is_instruction(const char *frame);
-
-#endif

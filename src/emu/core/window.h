@@ -1,8 +1,7 @@
 /* The shared memory of a cluster: PTX ISA, "State Spaces: Shared State Space", .shared::cta and .shared::cluster. A
  * place in a block's shared memory is a pointer in that block's own window. While another block runs, its __shared__
  * variables lie elsewhere: fa_emu_window_now. */
-#ifndef FA_EMU_CORE_WINDOW_H
-#define FA_EMU_CORE_WINDOW_H
+#pragma once
 
 #include "emu/core/state.h"
 
@@ -20,5 +19,3 @@ fa_emu_worker *fa_emu_window_block(const fa_emu_worker *worker, uint32_t rank);
 void *fa_emu_window_map(const void *p, uint32_t rank);
 int32_t fa_emu_window_rank(const void *p);
 uint32_t fa_emu_window_address(const void *p);
-
-#endif

@@ -1,6 +1,5 @@
 /* Barrier objects: PTX ISA, "Parallel Synchronization and Communication Instructions: mbarrier". */
-#ifndef FA_EMU_HOPPER_MBARRIER_H
-#define FA_EMU_HOPPER_MBARRIER_H
+#pragma once
 
 #include "emu/core/pending.h"
 #include "emu/ptx/state.h"
@@ -15,5 +14,3 @@ fa_emu_mbarrier *fa_emu_mbarrier_named(const fa_emu_ptx_run *run, int arg);
 fa_emu_mbarrier *fa_emu_mbarrier_at(const fa_emu_ptx_run *run, fa_emu_worker *owner, unsigned char *at);
 /* The bytes of a copy have arrived. */
 void fa_emu_mbarrier_bytes_came(fa_emu_mbarrier *barrier, uint32_t bytes);
-
-#endif

@@ -1,6 +1,5 @@
 /* Advances the pending work of a block, for the scheduler. */
-#ifndef FA_EMU_HOPPER_PROGRESS_H
-#define FA_EMU_HOPPER_PROGRESS_H
+#pragma once
 
 #include "emu/core/pending.h"
 
@@ -17,5 +16,3 @@ bool fa_emu_pending_polled(fa_emu_worker *worker);
 /* The running thread ends; the block has ended. Reports what is still pending: worker->stopped. */
 void fa_emu_pending_thread_ends(fa_emu_worker *worker);
 void fa_emu_pending_block_ends(fa_emu_worker *worker);
-
-#endif

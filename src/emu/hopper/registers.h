@@ -1,8 +1,7 @@
 /* Registers of wgmma under the race detector: a thread must not access accumulators and A between a product and the
  * wait for it, and needs wgmma.fence between its own accesses and a product. Registers are the kernel's variables here,
  * on the threads' stacks. */
-#ifndef FA_EMU_HOPPER_REGISTERS_H
-#define FA_EMU_HOPPER_REGISTERS_H
+#pragma once
 
 #include "emu/core/pending.h"
 #include "emu/ptx/state.h"
@@ -24,5 +23,3 @@ void fa_emu_registers_taken(fa_emu_worker *worker, uint32_t warp, const fa_emu_p
                             const fa_ptx_instr *product, uint32_t number);
 /* Products up to number `end` are complete. */
 void fa_emu_registers_released(uint32_t warp, uint32_t end);
-
-#endif

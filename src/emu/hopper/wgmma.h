@@ -1,7 +1,6 @@
 /* Products of a warpgroup: PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions". A warp computes its 16 rows; a
  * product has ended when all four have. */
-#ifndef FA_EMU_HOPPER_WGMMA_H
-#define FA_EMU_HOPPER_WGMMA_H
+#pragma once
 
 #include "emu/core/pending.h"
 #include "emu/ptx/state.h"
@@ -19,5 +18,3 @@ bool fa_emu_wgmma_can_go_on(const fa_emu_worker *worker, uint32_t warp, const fa
 void fa_emu_wgmma_step(fa_emu_worker *worker, uint32_t warp);
 /* At the end of a block: reports products without a wait, or not issued by all warps of a warpgroup. */
 void fa_emu_wgmma_block_ends(fa_emu_worker *worker);
-
-#endif

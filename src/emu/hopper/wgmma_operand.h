@@ -1,6 +1,5 @@
 /* Matrices of wgmma in shared memory: PTX ISA, "wgmma: Shared Memory Matrix Layout", "Matrix Descriptor". */
-#ifndef FA_EMU_HOPPER_WGMMA_OPERAND_H
-#define FA_EMU_HOPPER_WGMMA_OPERAND_H
+#pragma once
 
 #include "emu/core/pending.h"
 
@@ -28,5 +27,3 @@ void fa_emu_operand_by_depth(const fa_emu_operand *operand, float *to);
 void fa_emu_multiply(int columns, const float a[16][16], const float *b, float sum[16][256]);
 
 float fa_emu_widen(uint16_t bits, bool bf16);
-
-#endif

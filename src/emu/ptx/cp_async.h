@@ -1,6 +1,5 @@
 /* cp.async as the kernel's object calls it, and the copies that are not waited for. */
-#ifndef FA_EMU_PTX_CP_ASYNC_H
-#define FA_EMU_PTX_CP_ASYNC_H
+#pragma once
 
 #include "emu/core/state.h"
 
@@ -12,5 +11,3 @@ void fa_emu_cp_async_wait(int32_t groups_left, int32_t everything);
 void fa_emu_cp_async_leave(void);
 /* Forgets the pending copies. */
 void fa_emu_async_drop(fa_emu_async *async);
-
-#endif

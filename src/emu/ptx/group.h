@@ -1,6 +1,5 @@
 /* PTX of a whole warp or block: barriers, shuffles, votes, matrices. */
-#ifndef FA_EMU_PTX_GROUP_H
-#define FA_EMU_PTX_GROUP_H
+#pragma once
 
 #include "emu/core/state.h"
 #include "emu/ptx/state.h"
@@ -14,5 +13,3 @@ void fa_emu_cluster_barrier_reset(fa_emu_cluster *cluster);
 void fa_emu_ptx_cluster_barrier(const fa_emu_ptx_run *run);
 /* The barrier no longer waits for a thread that has exited. */
 void fa_emu_cluster_barrier_thread_ends(fa_emu_worker *worker, const fa_emu_fibre *fibre);
-
-#endif

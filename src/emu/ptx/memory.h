@@ -1,7 +1,6 @@
 /* PTX that touches memory: ld, st, atom, red, cp.async, cvta. Every access is reported to the sanitizers as the
  * kernel's. */
-#ifndef FA_EMU_PTX_MEMORY_H
-#define FA_EMU_PTX_MEMORY_H
+#pragma once
 
 #include "emu/ptx/state.h"
 
@@ -22,5 +21,3 @@ void fa_emu_ptx_touch(const fa_emu_ptx_run *run, void *address, uint32_t size, b
 
 /* The bytes an operand [a + b] names, checked for alignment and declared to the sanitizers. */
 unsigned char *fa_emu_ptx_access(const fa_emu_ptx_run *run, int arg, uint32_t size, uint32_t align, bool write);
-
-#endif

@@ -1,6 +1,5 @@
 /* The state of one run of an asm statement, and its failures. */
-#ifndef FA_EMU_PTX_STATE_H
-#define FA_EMU_PTX_STATE_H
+#pragma once
 
 #include "emu/core/state.h"
 #include "ptx/program.h"
@@ -21,5 +20,3 @@ static inline void fa_emu_ptx_wait(fa_emu_op *op) { fa_emu_self->current->thread
 
 _Noreturn void fa_emu_ptx_fail(const fa_emu_ptx_run *run, const char *kind, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-
-#endif

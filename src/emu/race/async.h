@@ -2,8 +2,7 @@
  * before the wait that covers it. PTX ISA, "Memory Consistency Model: Proxies": memory that a thread has written
  * reaches the async proxy by that thread's fence.proxy.async; what an actor has written reaches a thread by the
  * wait. */
-#ifndef FA_EMU_RACE_ASYNC_H
-#define FA_EMU_RACE_ASYNC_H
+#pragma once
 
 #include "emu/race/thread.h"
 
@@ -36,5 +35,3 @@ void fa_race_actor_reads_map(fa_emu_worker *worker, const fa_race_actor *actor, 
 /* The running thread, or a warp, has waited for its groups up to `group`. */
 void fa_race_group_waited(fa_emu_worker *worker, uint32_t group, fa_race_store which);
 void fa_race_products_waited(fa_emu_worker *worker, uint32_t warp, uint32_t group);
-
-#endif

@@ -1,7 +1,6 @@
 /* Vector clocks: what a thread knows of others, by block. A thread that is known up to an epoch: all that it did until
  * the end of that epoch happened before what the knowing thread does next. */
-#ifndef FA_EMU_RACE_CLOCK_H
-#define FA_EMU_RACE_CLOCK_H
+#pragma once
 
 #include <stdint.h>
 
@@ -32,5 +31,3 @@ fa_race_known *fa_race_known_hold(fa_race_known *known); /* adds a reference */
 void fa_race_known_drop(fa_race_known *known);
 /* *known becomes the union of both. */
 void fa_race_known_add(fa_race_known **known, fa_race_known *more, uint32_t threads);
-
-#endif

@@ -1,7 +1,6 @@
 /* Clusters under the race detector. The cluster's barrier releases what its threads did before they arrived; a relaxed
  * arrival, what they did before their last fence. Passing it also proves that all blocks have started. */
-#ifndef FA_EMU_RACE_CLUSTER_H
-#define FA_EMU_RACE_CLUSTER_H
+#pragma once
 
 #include "emu/race/thread.h"
 
@@ -21,5 +20,3 @@ void fa_race_visit(const fa_emu_worker *worker, fa_emu_worker *block, const void
 /* The block ends. Reports accesses of other blocks to its shared memory that are not ordered before that:
  * worker->stopped. */
 void fa_race_block_ends(fa_emu_worker *worker);
-
-#endif

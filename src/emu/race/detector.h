@@ -6,8 +6,7 @@
  *     atomic or volatile access what the first wrote by one after its fence. A barrier counts as a fence of the reader;
  *   - fences and atomics hold in their scope: __threadfence_block and atomicAdd_block within the block.
  * Nothing else orders blocks: that they run one after another here is ignored. */
-#ifndef FA_EMU_RACE_DETECTOR_H
-#define FA_EMU_RACE_DETECTOR_H
+#pragma once
 
 #include "emu/race/state.h"
 
@@ -29,5 +28,3 @@ void fa_race_thread_ends(fa_emu_worker *worker);
 void fa_race_meet(const fa_emu_worker *worker, fa_race_meeting *meeting, const fa_race_thread *thread);
 void fa_race_part(const fa_emu_worker *worker, const fa_race_meeting *meeting, fa_race_thread *thread);
 void fa_race_meeting_reset(fa_race_meeting *meeting, uint32_t width);
-
-#endif

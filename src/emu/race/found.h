@@ -1,6 +1,5 @@
 /* Findings of the race detector. The block goes on. */
-#ifndef FA_EMU_RACE_FOUND_H
-#define FA_EMU_RACE_FOUND_H
+#pragma once
 
 #include "emu/race/thread.h"
 
@@ -20,5 +19,3 @@ void fa_race_note(fa_emu_worker *worker, const fa_race_access *now, const char *
 /* Adds what was found, as text: threads, lines of the kernel, memory. Returns whether there is more than equal-value
  * stores. Call it outside the kernel's threads: it starts a program that reads the object's line table. */
 bool fa_race_explain(fa_race *race, fa_findings *found);
-
-#endif

@@ -1,7 +1,6 @@
 /* The functions that g++ -fsanitize=thread calls in a kernel. They replace ThreadSanitizer's runtime; the kernel's
  * object finds them in this process. The compiler decides their names and arguments. */
-#ifndef FA_EMU_RACE_HOOKS_H
-#define FA_EMU_RACE_HOOKS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -59,5 +58,3 @@ FA_RACE_ATOMIC_HOOKS(8, uint8_t)
 FA_RACE_ATOMIC_HOOKS(16, uint16_t)
 FA_RACE_ATOMIC_HOOKS(32, uint32_t)
 FA_RACE_ATOMIC_HOOKS(64, uint64_t)
-
-#endif

@@ -2,8 +2,7 @@
  * there reaches it by a release (fence.proxy.tensormap::generic.release or tensormap.cp_fenceproxy) after the writes,
  * then an acquire of the map's address by a thread of the copy's block. PTX ISA, "Memory Consistency Model: Proxies".
  * Without a race detector the functions do nothing. */
-#ifndef FA_EMU_RACE_MAP_H
-#define FA_EMU_RACE_MAP_H
+#pragma once
 
 #include "emu/race/thread.h"
 
@@ -15,5 +14,3 @@ const char *fa_race_map_missing(const fa_emu_worker *worker, const fa_race_acces
                                 uint64_t address);
 void fa_race_map_forget_block(fa_race_team *team);
 void fa_race_map_forget(fa_race *race);
-
-#endif

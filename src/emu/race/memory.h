@@ -1,6 +1,5 @@
 /* What a kernel under the race detector does to memory. For the running thread; nothing happens outside a kernel. */
-#ifndef FA_EMU_RACE_MEMORY_H
-#define FA_EMU_RACE_MEMORY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,5 +31,3 @@ bool fa_race_fenced(void);
 const void *fa_race_last_pc(void);
 void fa_race_enter(const void *pc);
 void fa_race_leave(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* The shadow of memory: for every 8 bytes, the accesses that a later one could race with. */
-#ifndef FA_EMU_RACE_SHADOW_H
-#define FA_EMU_RACE_SHADOW_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -48,5 +47,3 @@ bool fa_race_shadow_find(fa_race_shadow *shadow, uint64_t address, size_t size, 
 /* Forgets the accesses to a range: it becomes other memory. */
 void fa_race_shadow_clear(fa_race_shadow *shadow, uint64_t address, size_t size);
 void fa_race_shadow_free(fa_race_shadow *shadow);
-
-#endif

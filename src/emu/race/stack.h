@@ -1,6 +1,5 @@
 /* Call stacks of memory accesses, as numbers: equal stacks have equal numbers. */
-#ifndef FA_EMU_RACE_STACK_H
-#define FA_EMU_RACE_STACK_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -21,5 +20,3 @@ uint32_t fa_race_stack_pop(const fa_race_stacks *stacks, uint32_t stack);
 /* The places of the calls, innermost first, at most `size` of them. Returns how many. */
 size_t fa_race_stack_places(const fa_race_stacks *stacks, uint32_t stack, uint32_t *places, size_t size);
 void fa_race_stacks_free(fa_race_stacks *stacks);
-
-#endif

@@ -1,6 +1,5 @@
 /* The race detector's state of a launch. Only definitions. */
-#ifndef FA_EMU_RACE_STATE_H
-#define FA_EMU_RACE_STATE_H
+#pragma once
 
 #include "emu/core/state.h"
 #include "emu/race/clock.h"
@@ -145,5 +144,3 @@ typedef struct fa_race_team {
     uint32_t map_acquired_until; /* releases below this number count as acquired: their acquires have left the ring */
     uint32_t storing_threads, phases; /* number of `storing`; of barriers that have awaited a copy */
 } fa_race_team;
-
-#endif

@@ -1,6 +1,5 @@
 /* A thread of the race detector. */
-#ifndef FA_EMU_RACE_THREAD_H
-#define FA_EMU_RACE_THREAD_H
+#pragma once
 
 #include "emu/race/state.h"
 
@@ -58,5 +57,3 @@ bool fa_race_fence_after(const fa_race_fences *fences, uint32_t epoch, uint32_t 
 /* Whether the thread of an access, in the worker's cluster, had a fence after it that `knower` knows of. */
 bool fa_race_fence_between(const fa_emu_worker *worker, const fa_race_access *access, uint32_t knower,
                            uint64_t address);
-
-#endif
