@@ -10,13 +10,12 @@
 static fa_status compare(const fa_options *options, fa_result *result, fa_candidate *first, fa_candidate *other)
 {
     fa_reason *why = &result->reason;
-    fa_device *device = first->device;
     const uint64_t seed = (uint64_t)options->seed + (uint64_t)options->seeds; /* of the check after timing */
     result->other_begun = true;
     fa_stage_enter(result, FA_AT_COMPILE);
-    FA_TRY(fa_candidate_compile(options, &result->vs_problem, device, &result->other, why));
+    FA_TRY(fa_candidate_compile(options, &result->vs_problem, first->device, &result->other, why));
     fa_stage_enter(result, FA_AT_LOAD);
-    FA_TRY(fa_candidate_load(options, &result->vs_problem, device, &result->other, other, why));
+    FA_TRY(fa_candidate_load(options, &result->vs_problem, first->device, &result->other, other, why));
     fa_stage_enter(result, FA_AT_CHECK);
     FA_TRY(fa_check(other, options, &result->other_check, why));
     fa_stage_enter(result, FA_AT_TIMING);
@@ -36,6 +35,8 @@ static fa_status measure(const fa_options *options, fa_result *result, fa_candid
     fa_stage_enter(result, FA_AT_TIMING);
     fa_timing *timing = &result->timing;
     FA_TRY(fa_time(first, options, timing, why));
+    if (!timing->done)
+        return FA_PASS;
     result->throughput = fa_throughput_of(timing->us.p50, timing->sm_clock_mhz_p50, &result->problem, &result->device);
     fa_machine_bound_judge(&result->bound, timing->us.p50, timing->sm_clock_mhz_p50);
     fa_stage_enter(result, FA_AT_RECHECK);
@@ -77,12 +78,11 @@ static void work(const fa_command *run, fa_result *result, fa_device *device)
     fa_candidate on[2] = {{.device = NULL}};
     fa_stage_enter(result, FA_AT_START);
     result->status = run_on(&run->options, result, device, on);
-    if (result->status == FA_ERROR && result->device.bus_id[0] != '\0') {
+    const bool broken = result->status == FA_ERROR && result->device.bus_id[0] != '\0';
+    if (broken)
         *device = (fa_device){.self = NULL}; /* a fault broke the context: the driver cleans up after the process */
-        return;
-    }
-    fa_candidate_unload(&on[1]);
-    fa_candidate_unload(&on[0]);
+    for (int i = 1; i >= 0 && !broken; i--)
+        fa_candidate_unload(&on[i]);
 }
 
 int main(int argc, char *argv[])

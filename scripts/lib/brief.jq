@@ -80,7 +80,7 @@ def rungs: [$ladder[0][]? | select(.ratio and .vs)] | if length == 0 then [] els
         "- \(.problem): `\(.kernel)` \(.p50_us | us), \(.ratio | times) `\(.vs)`\(.ci95 | interval)"))
     end;
 
-def failed: ([$log[] | select(.status != "pass") | "\(.status): \(.reason | first_line)"] +
+def failed: ([$log[] | select(.status | IN("pass", "beaten") | not) | "\(.status): \(.reason | first_line)"] +
     [tried[] | select(.combined_score == 0) | .text_feedback | split("\n") | .[:2] | join(" ") | .[:300]]) |
     if length == 0 then [] else ["", "# What was tried and failed", ""] +
     (group_by(.) | sort_by(-length) | map("- \(.[0])\(if length > 1 then " (\(length) times)" else "" end)")) end;

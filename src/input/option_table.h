@@ -101,7 +101,7 @@ typedef struct fa_options {
     const char *arch, *load, *dump, *json, *cubin, *runs, *preset, *definition, *workload;
     int32_t check; /* FA_REFERENCE_* */
     fa_vs vs;
-    double atol, rtol, warmup_ms, rest_ms, max_time, timeout;
+    double atol, rtol, warmup_ms, rest_ms, max_time, beat, timeout;
     int32_t jobs, seeds, seed, dist, timing, l2, l2_persist, min_samples;
     bool list_kernels, race, causal, lse, sinks, v_in_k, alibi, bias, compile_only, select, bound, no_bound, quiet,
         verbose, stream, version, help, doctor, no_ptxas;

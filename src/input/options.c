@@ -272,6 +272,8 @@ static fa_status add_words(int count, char *const words[], const fa_ban *banned,
         options->sized = options->sized || (row->offset >= AT(batch) && row->offset <= AT(lengths));
         options->seeds_set = options->seeds_set || row->offset == AT(seeds);
     }
+    if (options->beat > 0 && options->vs.name[0] != '\0')
+        return fa_refuse(why, FA_USAGE, "--beat stops a timing, which --vs needs: one of the two");
     if (options->race)
         options->sanitize = FA_SANITIZE_THREAD;
     return FA_PASS;

@@ -144,10 +144,17 @@ static void put_launch(cJSON *record, const fa_candidate_record *candidate)
         put_steps(launch, &candidate->launch.plan);
 }
 
-static void put_timing(cJSON *record, const fa_result *result)
+static void put_timing(cJSON *record, const fa_result *result, double beat_us)
 {
     const fa_timing *t = &result->timing;
     cJSON *timing = object_if(t->done && result->status != FA_WRONG, record, "timing");
+    cJSON *beaten = object_if(t->beaten_us > 0, record, "beaten");
+    if (beaten != NULL) {
+        put(beaten, "by_us", beat_us);
+        put(beaten, "at_least_us", t->beaten_us);
+        put(beaten, "samples", FA_BEATEN_SAMPLES);
+        put(beaten, "error_probability", ldexp(1.0, -FA_BEATEN_SAMPLES));
+    }
     if (timing == NULL) {
         cJSON_AddNullToObject(record, "throughput");
         return;
@@ -302,7 +309,7 @@ static void put_run(cJSON *record, const fa_result *result, const fa_command *ru
     put_bound(record, &result->bound);
     put_launch(record, &result->main);
     fa_report_library(record, &result->main);
-    put_timing(record, result);
+    put_timing(record, result, run->options.beat);
     fa_report_check(record, &result->check, &result->problem);
     put_race(record, result, &run->options);
     put_findings(record, &result->check.found);

@@ -253,7 +253,10 @@ static void print_run(FILE *out, const fa_result *result, const fa_options *opti
     print_check(out, &result->check, "");
     print_check(out, &result->other_check, "other: ");
     print_timing(out, result);
-    if (result->status == FA_PASS && !options->compile_only && !options->select && !result->timing.done)
+    if (result->timing.beaten_us > 0)
+        fprintf(out, "time      beaten, not timed to the end: %d samples of at least %.2f us, to beat %.2f\n",
+                FA_BEATEN_SAMPLES, result->timing.beaten_us, options->beat);
+    else if (result->status == FA_PASS && !options->compile_only && !options->select && !result->timing.done)
         fputs(options->timing == FA_TIMING_NONE ? "time      none was asked for\n"
                                                 : "time      none: only a GPU has times\n",
               out);

@@ -117,8 +117,8 @@ static fa_status warm_up(fa_device *device, const fa_sample_request *request, do
     return FA_PASS;
 }
 
-static fa_status choose(fa_device *device, fa_sample_request *requests[], size_t count, const fa_options *options,
-                        fa_reason *why)
+fa_status fa_calibrate_choose(fa_device *device, fa_sample_request *requests[], size_t count, const fa_options *options,
+                              fa_reason *why)
 {
     double us[2], least_us = INFINITY;
     FA_ASSERT(count <= 2, "%zu candidates", count);
@@ -136,7 +136,7 @@ static fa_status choose(fa_device *device, fa_sample_request *requests[], size_t
 fa_status fa_calibrate(fa_device *device, fa_sample_request *requests[], size_t count, const fa_options *options,
                        double *warmup_ms, fa_reason *why)
 {
-    FA_TRY(choose(device, requests, count, options, why));
+    FA_TRY(fa_calibrate_choose(device, requests, count, options, why));
     FA_TRY(warm_up(device, requests[0], options->warmup_ms, warmup_ms, why));
-    return choose(device, requests, count, options, why);
+    return fa_calibrate_choose(device, requests, count, options, why);
 }

@@ -10,7 +10,9 @@
 
 /* One launch of the candidate between events; fa_calibrate chooses method and launches. */
 fa_sample_request fa_calibrate_request(const fa_candidate *candidate, const fa_options *options);
-/* Chooses one method for all requests (at most two) and the launches per sample of each, from times at the idle clock.
- * Then warms up on the first request until the SM clock is steady, and chooses again. */
+/* Chooses one method for all requests (at most two) and the launches per sample of each, at the clock as it is. */
+fa_status fa_calibrate_choose(fa_device *device, fa_sample_request *requests[], size_t count, const fa_options *options,
+                              fa_reason *why);
+/* The same, then warms up on the first request until the SM clock is steady, and chooses again. */
 fa_status fa_calibrate(fa_device *device, fa_sample_request *requests[], size_t count, const fa_options *options,
                        double *warmup_ms, fa_reason *why);

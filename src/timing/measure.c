@@ -171,6 +171,42 @@ static fa_status take_sample(fa_device *device, const fa_sample_request *request
     return FA_PASS;
 }
 
+/* Before the warm-up: the samples at the clock as it is, each made as short as the highest clock could make it. */
+static fa_status compare_early(const fa_candidate *candidate, fa_sample_request *request, const fa_options *options,
+                               double *beaten_us, fa_reason *why)
+{
+    const double highest_mhz = candidate->device->info.clock_mhz_max;
+    double least_us = INFINITY;
+    if (options->beat <= 0 || options->rest_ms > 0)
+        return FA_PASS;
+    FA_TRY(fa_calibrate_choose(candidate->device, &request, 1, options, why));
+    fa_sample_request again = *request;
+    again.reset_l2 = false;
+    for (int i = 0; i < FA_BEATEN_SAMPLES; i++) {
+        fa_sample sample;
+        FA_TRY(candidate->device->sample(candidate->device, &again, &sample, why));
+        const double us = sample.us * fmin(1.0, sample.sm_mhz / highest_mhz);
+        if (!(highest_mhz > 0) || sample.throttled || !fa_stats_beyond(us, options->beat))
+            return FA_PASS;
+        least_us = fmin(least_us, us);
+    }
+    *beaten_us = least_us;
+    return FA_PASS;
+}
+
+/* The same of the first samples, at the clock that the warm-up has reached. */
+static bool is_beaten(const series *all, double beat_us, double *beaten_us)
+{
+    double least_us = INFINITY;
+    for (size_t i = 0; i < all->count; i++) {
+        if (all->samples[i].throttled || !fa_stats_beyond(all->samples[i].us, beat_us))
+            return false;
+        least_us = fmin(least_us, all->samples[i].us);
+    }
+    *beaten_us = least_us;
+    return true;
+}
+
 /* Samples until the interval of the median is narrow, or time or samples are used up. One more follows, and its output
  * is always filled with NaN before: a kernel cannot know which sample that is, because it depends on the times. */
 static fa_status sample_all(fa_device *device, fa_sample_request *request, const fa_options *options,
@@ -183,6 +219,8 @@ static fa_status sample_all(fa_device *device, fa_sample_request *request, const
         const double begun_s = fa_now_s();
         FA_TRY(take_sample(device, request, check, check->left > 0 && all->count >= check->next, all, why));
         last_s = fa_now_s() - begun_s;
+        if (options->beat > 0 && all->count == FA_BEATEN_SAMPLES && is_beaten(all, options->beat, &timing->beaten_us))
+            return FA_PASS;
         if (all->count < look_at)
             continue;
         look_at = fa_stats_next_look(all->count);
@@ -215,6 +253,9 @@ static fa_status measure(const fa_candidate *candidate, const fa_options *option
                          output_check *check, series *all, fa_timing *timing, fa_reason *why)
 {
     fa_device *device = candidate->device;
+    FA_TRY(compare_early(candidate, request, options, &timing->beaten_us, why));
+    if (timing->beaten_us > 0)
+        return FA_PASS;
     FA_TRY(fa_calibrate(device, &request, 1, options, &timing->warmup_ms, why));
     request->reset_l2 = false;
     request->rest_ms = timing->rest_ms = options->rest_ms;
@@ -223,7 +264,7 @@ static fa_status measure(const fa_candidate *candidate, const fa_options *option
     timing->persist_kv = request->persist_kv;
     timing->launches_per_sample = request->launches;
     FA_TRY(sample_all(device, request, options, check, all, timing, why));
-    return measure_floor(device, request, &timing->floor_us, why);
+    return timing->beaten_us > 0 ? FA_PASS : measure_floor(device, request, &timing->floor_us, why);
 }
 
 /* Refuses a median that the hardware cannot reach: by its highest clock and, a sharper bound, by the measured one. */
@@ -259,10 +300,11 @@ fa_status fa_time(const fa_candidate *candidate, const fa_options *options, fa_t
     if (status == FA_PASS)
         status = measure(candidate, options, &request, &check, all, timing, why);
     output_check_free(&check);
-    if (status == FA_PASS)
+    if (status == FA_PASS && timing->beaten_us <= 0)
         judge_noise(all, timing);
     free(all);
-    FA_TRY(status);
+    if (status != FA_PASS || timing->beaten_us > 0)
+        return status;
     FA_TRY(judge_possible(candidate, &request, timing, why));
     FA_TRY(fa_timing_invariance(candidate, &request, &timing->invariance_ratio, why));
     timing->done = true;

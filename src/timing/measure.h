@@ -26,9 +26,13 @@ typedef struct fa_timing {
     double invariance_ratio; /* of fa_timing_invariance; NaN: not tried */
     bool noisy;              /* something else used the GPU, or the samples look like it */
     char noisy_reason[160];
+    double
+        beaten_us; /* above 0: not timed to the end, because FA_BEATEN_SAMPLES samples, of which this is the shortest,
+                         are beyond --beat; `done` is false then */
     int32_t other_processes; /* on this GPU, with a context; -1: unknown */
 } fa_timing;
 
 /* FA_NOT_RUN on a device without `sample`; FA_WRONG when a timed launch did not write its output; FA_ERROR, and
- * .impossible, when the median is shorter than the hardware can be. .done only with FA_PASS. */
+ * .impossible, when the median is shorter than the hardware can be. .done only with FA_PASS.
+ * FA_PASS without .done: --beat has stopped it, see .beaten_us. */
 fa_status fa_time(const fa_candidate *candidate, const fa_options *options, fa_timing *timing, fa_reason *why);

@@ -78,3 +78,5 @@ size_t fa_stats_next_look(size_t count)
     const size_t more = count / 20;
     return count + (more > 10 ? more : 10);
 }
+
+bool fa_stats_beyond(double sample, double us) { return sample > FA_BEATEN_MARGIN * us; }

@@ -125,6 +125,62 @@ sys.exit(10 + is_pruned(json.loads(sys.argv[1]), sys.argv[2], json.loads(sys.arg
     kept bound 39
 }
 
+@test "a loser is not timed to the end: the log says so, no board has it, a winner that falls brings it back" {
+    make_stub
+    touch "$STUB/beats"
+    run sweep --kernel one --strategy grid --pool 1
+    [ "$status" -eq 0 ]
+    [[ $output == *"beaten 2, pass 2; 4 measured"* ]]
+    jq -es 'map({(.knobs): [.status, .p50_us, .at_least_us]}) | add == {"m=16,warps=4": ["pass", 50, null],
+        "m=16,warps=8": ["pass", 40, null], "m=32,warps=4": ["beaten", null, 60], "m=32,warps=8": ["beaten", null, 45]}' \
+        "$work/lb/leaderboard.jsonl"
+    jq -e 'map(.p50_us) == [40, 50]' "$work/lb/micro_best.json"
+    sweep --kernel one --strategy grid --pool 1 # known to be beaten by what leads today
+    jq -es '.[1] | .measured == 0 and .status == {beaten: 2, pass: 2}' "$work/lb/sweeps.jsonl"
+    rm -r "$work/lb"
+    echo 'one 16 8' >"$STUB/flaky" # what beat them is wrong on fresh seeds
+    sweep --kernel one --strategy grid --pool 1
+    [ "$(board .kernels.one.knobs)" = m=32,warps=8 ]
+    jq -e 'map(.p50_us) == [45, 50]' "$work/lb/micro_best.json"
+}
+
+# Recorded sweeps once more in other orders: each candidate's first samples are drawn around its recorded median, with
+# the clock off by up to 4 %, and the driver's rule stops it or not.
+@test "the stop for losers loses no winner of a recorded sweep, and stops most candidates" {
+    gcc -shared -fPIC -Isrc -o "$work/stats.so" -x c - src/timing/stats.c src/base/status.c -lm <<'END'
+#include "timing/stats.h"
+int samples(void);
+int samples(void) { return FA_BEATEN_SAMPLES; }
+END
+    gunzip -c studies/sweep_candidates.jsonl.gz evidence/*/leaderboard.jsonl.gz >"$work/recorded"
+    PYTHONPATH=scripts/lib/evo python3 - "$work" <<'END'
+import ctypes, random, sys
+from replay import recorded
+rule = ctypes.CDLL(f"{sys.argv[1]}/stats.so")
+rule.fa_stats_beyond.argtypes, rule.fa_stats_beyond.restype = [ctypes.c_double] * 2, ctypes.c_bool
+random.seed(1)
+spaces = recorded(f"{sys.argv[1]}/recorded")
+assert len(spaces) >= 6
+def beaten(us, by): # half of the samples are above the median, some far above, as beside another process
+    us *= random.uniform(0.96, 1.04)
+    return all(rule.fa_stats_beyond(us * random.choice([0.98, 0.99, 1, 1.01, 1.02, 1.3]), by)
+               for _ in range(rule.samples()))
+for name, points in spaces.items():
+    times = [point["p50_us"] for point in points.values() if point["status"] == "pass" and point["p50_us"]]
+    winner, stopped = min(times), 0
+    for _ in range(20):
+        incumbent = None
+        for us in random.sample(times, len(times)):
+            if incumbent and beaten(us, incumbent):
+                assert us > winner, (name, us)
+                stopped += 1
+            else:
+                incumbent = min(us, incumbent or us)
+        assert incumbent == winner
+    assert stopped > 0.6 * 20 * len(times), (name, stopped / 20, len(times))
+END
+}
+
 @test "a wrong candidate does not lead, nor one that fails on fresh seeds, and the log says so" {
     make_stub
     echo 'one 16 8' >"$STUB/flaky"

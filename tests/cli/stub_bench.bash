@@ -2,7 +2,7 @@
 # times (KERNEL M WARPS US per line), bounds (the same for --bound, and a file to wait for), source.KERNEL (contents:
 # its sha), wrong and flaky (KERNEL M WARPS: never right, right on seed 42 alone), hold (N: the first N runs end at
 # once, those after them wait until the file is gone), no_gpu (--device cuda is not run), no_lib (nor is lib).
-# --cubin writes KERNEL M WARPS. Each run that is not --compile-only adds a line to runs; a warm-up of --runs
+# beats: --beat is heeded. --cubin writes KERNEL M WARPS. Each run that is not --compile-only adds a line to runs; a warm-up of --runs
 # (--timing none) does not.
 make_stub() {
     export STUB=$work/stub FA_BENCH=$work/fa_stub
@@ -17,7 +17,7 @@ make_stub() {
 # Shell words alone wherever they do: suites start this by the thousand.
 set -eu
 kernel=one m=16 warps=4 json=- cubin='' compile=0 vs='' seed=42 atol=0.001 seq=512 where=auto
-keys='' rest=0 l2=warm persist=none
+keys='' beat='' rest=0 l2=warm persist=none
 tiles='"defaults":{"m":16},"values":{"m":[16,32],"n":[64],"warps":[4,8],"acc":["fp32"],"maxreg":[0]}'
 hand='"kind":"hand","variant_of":null,"emulated":true'
 registry='[{"name":"one","default":true,"tensor_cores":"none",'$hand,$tiles'},
@@ -58,7 +58,7 @@ while [[ $# -gt 0 ]]; do
         --list-kernels) echo "$registry"; exit 0 ;;
         --kernel) kernel=$2 ;; --m) m=$2 ;; --warps) warps=$2 ;; --json) json=$2 ;; --cubin) cubin=$2 ;;
         --vs) vs=$2 ;; --seed) seed=$2 ;; --atol) atol=$2 ;; --seq) seq=$2 ;; --device) where=$2 ;;
-        --compile-only) compile=1 ;; --seq-kv) keys=$2 ;; --rest-ms) rest=$2 ;;
+        --compile-only) compile=1 ;; --seq-kv) keys=$2 ;; --rest-ms) rest=$2 ;; --beat) beat=$2 ;;
         --l2) l2=$2 ;; --l2-persist) persist=$2 ;;
     esac
     shift
@@ -125,6 +125,10 @@ else
         timing+='"l2":"'$l2'","l2_persist":"'$persist'","pace":{"rest_ms":'$rest'},"percent_of_peak_at_clock":50}'
     fi
 fi
+beaten=null
+if [[ $timing != null && -n $beat && -e $STUB/beats ]] && ((100 * whole > 105 * ${beat%%.*})); then
+    timing=null beaten='{"by_us":'$beat',"at_least_us":'$us'}'
+fi
 [[ $atol == 0.001 ]] || loosened=true
 [[ ! -e $STUB/device ]] || device=$(<"$STUB/device")
 sha=$(<"$STUB/source.$kernel")
@@ -147,7 +151,7 @@ if [[ $given == *--bound* && -e $STUB/bounds ]]; then
 fi
 [[ ! -e $STUB/says ]] || record+=$(<"$STUB/says")
 record+='"ptxas":{"arch":"sm_90a","registers":64,"smem_total_bytes":1000,"spill_store_bytes":0},'
-record+='"timing":'$timing',"throughput":{"tflops":1},"check":{"passed":'$passed',"loosened":'$loosened'},'
+record+='"beaten":'$beaten',"timing":'$timing',"throughput":{"tflops":1},"check":{"passed":'$passed',"loosened":'$loosened'},'
 write "$record\"vs\":$vs_record,\"provenance\":{$provenance}}"
 [[ $status != infeasible ]] || exit 3
 [[ $status == pass ]] || exit 1

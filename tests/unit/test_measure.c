@@ -598,3 +598,70 @@ FRESH(no_clock_no_time)
     assert_int_equal(fa_time(&gpu.candidate[0], &options, &t, &why), FA_NOT_RUN);
     assert_false(t.done);
 }
+
+static double slow_once(fake_gpu *g, int kernel, long n)
+{
+    (void)g;
+    return kernel < 0 ? 1.0 : n == 12 ? 10.4 : 11.0;
+}
+
+static fa_timing time_beaten(double beat_us)
+{
+    fa_timing timing;
+    options.beat = beat_us;
+    assert_int_equal(fa_time(&gpu.candidate[0], &options, &timing, &why), FA_PASS);
+    return timing;
+}
+
+static double half_clock(fake_gpu *g, long n)
+{
+    (void)g;
+    return n < 200 ? 990 : 1980;
+}
+
+static bool one_throttled(fake_gpu *g, long n)
+{
+    (void)g;
+    return n == 14;
+}
+
+FRESH(a_loser_is_not_timed_to_the_end)
+{
+    fake_gpu_make(&gpu, 11.0, 5.0);
+    gpu.candidate[0].device->info.clock_mhz_max = 1980;
+    fa_timing t = time_beaten(10.0);
+    assert_true(!t.done && t.beaten_us == 11.0);
+    assert_true(gpu.samples < 40); /* no warm-up, no floor, no invariance */
+    /* At 5 % and below it is timed; without --beat, rested, and where its clock is unknown, too. */
+    assert_true(time_beaten(11.0 / FA_BEATEN_MARGIN).done && time_beaten(0).done);
+    options.rest_ms = 1;
+    t = time_beaten(10.0);
+    assert_true(!t.done && t.beaten_us == 11.0 && t.warmup_ms > 0); /* after the warm-up */
+    assert_true(gpu.rests == FA_BEATEN_SAMPLES);
+    options.rest_ms = 0;
+    gpu.candidate[0].device->info.clock_mhz_max = 0;
+    t = time_beaten(10.0);
+    assert_true(!t.done && t.warmup_ms > 0);
+    /* One sample within reach, or that was throttled, is enough to go on: here until after the warm-up. */
+    gpu.candidate[0].device->info.clock_mhz_max = 1980;
+    gpu.us = slow_once;
+    gpu.samples = 0;
+    t = time_beaten(10.0);
+    assert_true(!t.done && t.warmup_ms > 0);
+    fake_gpu_make(&gpu, 11.0, 5.0);
+    gpu.candidate[0].device->info.clock_mhz_max = 1980;
+    gpu.throttled = one_throttled;
+    t = time_beaten(10.0);
+    assert_true(!t.done && t.warmup_ms > 0);
+    /* At half the clock twice the time says nothing. */
+    fake_gpu_make(&gpu, 19.0, 5.0);
+    gpu.candidate[0].device->info.clock_mhz_max = 1980;
+    gpu.mhz = half_clock;
+    t = time_beaten(9.5);
+    assert_true(!t.done && t.warmup_ms > 0 && t.beaten_us == 19.0);
+    fake_gpu_make(&gpu, 20.0, 5.0);
+    gpu.candidate[0].device->info.clock_mhz_max = 1980;
+    gpu.mhz = half_clock;
+    t = time_beaten(9.5);
+    assert_true(!t.done && t.warmup_ms == 0 && t.beaten_us == 10.0);
+}

@@ -89,8 +89,9 @@ class Board:
         return {name: record["vs"].get(name) for name in ("kernel", "config", "ratio", "ratio_ci95")}
 
     def champion(self):
-        """The fastest candidate that holds on fresh seeds; one that does not is wrong, and the log says so."""
-        for result in fastest_first(self.results):
+        """The fastest candidate that holds on fresh seeds; one that does not is wrong, and the log says so. What it
+        had beaten is timed then."""
+        for result in self.fastest():
             holds, record = self.confirmed(result["knobs"])
             if holds or record is None:
                 return result["knobs"] if holds else None, record
@@ -99,6 +100,18 @@ class Board:
             withdrawn = {"status": status, "reason": reason, "p50_us": None, "p90_us": None}
             self.append({**self.log.find(result["key"]), **withdrawn})
         return None, None
+
+    def fastest(self):
+        """The timed results, the fastest first. When the first is gone, so may be what others were beaten by: those
+        that may be next are timed to the end."""
+        left = list(self.results)
+        while timed := fastest_first(left):
+            yield timed[0]
+            left.remove(timed[0])
+            limit = next((result["p50_us"] for result in fastest_first(left)), float("inf"))
+            for result in [r for r in left if r["status"] == "beaten" and r["at_least_us"] <= limit]:
+                left.remove(result)
+                left += filter(None, [self.measured(result["knobs"])])
 
     def append(self, line):
         self.log.append([json.dumps(line, separators=(",", ":"))])
@@ -147,6 +160,10 @@ class Board:
         for result in self.results:
             if result["knobs"] == knobs and result["key"]:
                 return self.log.find(result["key"])
+        return self.measured(knobs)
+
+    def measured(self, knobs):
+        """A line of the log that is made now; None where there is no answer."""
         try:
             line = self.candidates.measure(knobs)
         except Lost as lost:

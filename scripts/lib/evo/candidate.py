@@ -17,12 +17,12 @@ RECORD_TYPES = [  # what is read of a record has its type, where it is there
     ({str}, "kernel reason fault device.backend device.name device.arch ptxas.arch config.acc"),
     ({str}, "provenance.source_sha256 provenance.compiler provenance.driver provenance.git"),
     ({bool}, "check.loosened timing.impossible provenance.cache_hit vs.accepted"),
-    ({int, float}, "timing.p50_us timing.p90_us timing.sm_clock_mhz.p50"),
+    ({int, float}, "timing.p50_us timing.p90_us timing.sm_clock_mhz.p50 beaten.at_least_us"),
     ({int, float}, "ptxas.registers ptxas.smem_total_bytes ptxas.spill_store_bytes"),
     ({dict}, "config problem bound"),
     ({list}, "serves needs"),
 ]
-LINE_TYPES = [({str}, "group kernel status source_sha256"), ({int, float}, "p50_us p90_us")]
+LINE_TYPES = [({str}, "group kernel status source_sha256"), ({int, float}, "p50_us p90_us at_least_us")]
 
 # What times are compared on; a worker on a host has it in its environment.
 Place = collections.namedtuple("Place", "gpu driver arch group")
@@ -220,7 +220,7 @@ class Candidates:
 
     def __init__(self, kernel, options, log, place, prune="none", gpu_facts=None):
         self.kernel, self.options, self.log, self.prune, self.gpu_facts = kernel, options, log, prune, gpu_facts
-        self.place, self.best_us = place, None
+        self.place, self.best_us = place, None  # best_us: what a candidate must beat to be timed to the end
         self.gpu, self.driver, self.arch, self.group = place
         self.command = [os.environ["FA_BENCH"], *kernel_words(kernel), *options]
 
@@ -231,8 +231,8 @@ class Candidates:
     def runner(self, **environment):
         return Bench([*self.command, "--no-bound"], **environment)
 
-    def ask(self, bench, knobs):
-        text = bench.ask_twice(" ".join(knob_words(knobs)))
+    def ask(self, bench, knobs, *words):
+        text = bench.ask_twice(" ".join([*knob_words(knobs), *words]))
         if text is None:
             raise Lost(f"the worker of {knobs} died twice")
         record = parse_record(text)
@@ -249,7 +249,7 @@ class Candidates:
         key = hashlib.sha256(json.dumps(content).encode()).hexdigest()
         compiled = {name: made.get(name) for name in ("cache_hit", "compile_s")}
         known = self.log.find(key)
-        if known is not None:
+        if known is not None and not self.may_win(known):
             return {**known, "known": True}
         if record["status"] != "pass":
             return self.line(record, knobs, key, compiled)
@@ -258,8 +258,13 @@ class Candidates:
                 return {"knobs": knobs, "status": "pruned"}
         return knobs, key, compiled
 
+    def may_win(self, known):
+        """It was beaten by what is not there, or slower, today."""
+        return known["status"] == "beaten" and (self.best_us is None or known["at_least_us"] <= self.best_us)
+
     def run(self, bench, knobs, key, compiled):
-        return self.line(self.ask(bench, knobs), knobs, key, compiled)
+        beat = [] if self.best_us is None else ["--beat", f"{self.best_us:.10g}"]
+        return self.line(self.ask(bench, knobs, *beat), knobs, key, compiled)
 
     def measure(self, knobs):
         """The answer of one candidate, in processes of its own."""
@@ -282,7 +287,9 @@ class Candidates:
             "key": key, "group": self.group, "gpu": self.gpu, "kernel": self.kernel, "variant": record.get("variant"),
             "knobs": knobs, "arch": dig(record, "ptxas.arch"), "config": record.get("config"),
             "class": dig(record, "config.acc") or "fp32", "problem": record.get("problem"),
-            "status": record["status"], "reason": record.get("reason"), "fault": record.get("fault"),
+            "status": "beaten" if record.get("beaten") else record["status"],
+            "reason": record.get("reason"), "fault": record.get("fault"),
+            **({"at_least_us": dig(record, "beaten.at_least_us")} if record.get("beaten") else {}),
             "code": CODES.get(record["status"], 6), "p50_us": p50_us, "p90_us": dig(record, "timing.p90_us"),
             "loosened": dig(record, "check.loosened") or False, "registers": dig(record, "ptxas.registers"),
             "smem_bytes": dig(record, "ptxas.smem_total_bytes"), "spill_bytes": dig(record, "ptxas.spill_store_bytes"),
