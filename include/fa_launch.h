@@ -7,13 +7,14 @@
 #include "fa_params.h"
 
 #define FA_STEPS_MAX 48
+enum { FA_STEP_BEFORE = FA_STEPS_MAX + 1, FA_STEP_AFTER, FA_ENTRIES }; /* entries: fa_before, fa_after */
 
 enum { FA_OF_NONE, FA_OF_Q, FA_OF_K, FA_OF_V, FA_OF_O, FA_OF_LSE, FA_OF_KV, FA_OF_QKV };
 
 /* One launch of a plan. */
 typedef struct fa_step {
     fa_i32 grid[3], block[3], shared_bytes;
-    fa_i32 entry;  /* 0: fa_kernel; n: fa_step_n */
+    fa_i32 entry;  /* 0: fa_kernel; n: fa_step_n; FA_STEP_BEFORE, FA_STEP_AFTER */
     fa_i32 line;   /* of the file; 0: a copy or fill of ours */
     fa_i32 tensor; /* FA_OF_*, of a copy */
     fa_i32 as_is;  /* 1: left out where the tensor lies in this order already (fa_lies_so) */

@@ -1,9 +1,11 @@
 /* The contract between the host and a kernel: what a launch passes in (fa_params) and what a compiled
  * module says of itself (fa_kernel_info). Read by gcc, NVRTC, nvcc and the emulator's g++: plain C, fixed sizes.
  *
- * A kernel file provides exactly two symbols:
+ * A kernel file provides two symbols:
  *     FA_KERNEL_INFO(.threads = ..., .smem_dynamic_bytes = ...);
  *     extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p);
+ * and two more if it likes, fa_before and fa_after: kernels of the same parameters and threads, without dynamic shared
+ * memory, that are launched before and after each fa_kernel, and timed with it.
  */
 #ifndef FA_PARAMS_H
 #define FA_PARAMS_H
@@ -22,6 +24,7 @@ typedef long long fa_i64;
 enum {
     FA_GRID_TILES = 0,      /* blocks = ceil(seq_q / m) * heads * batch * splits, in grid.x */
     FA_GRID_PERSISTENT = 1, /* blocks = min(that, sm_count * blocks_per_sm) */
+    FA_GRID_KEYS = 2,       /* backward: blocks = ceil(seq_kv / n) * heads (pack_heads: kv_heads) * batch */
 };
 
 /* Element types of the tensors (--dtype). */
@@ -164,7 +167,7 @@ typedef struct fa_kernel_info {
     fa_i32 grid;                      /* FA_GRID_* */
     fa_i32 blocks_per_sm;             /* FA_GRID_PERSISTENT: resident blocks per multiprocessor */
     fa_i32 cluster;                   /* thread blocks per cluster, 0 or 1: none */
-    fa_i64 workspace_bytes_per_block; /* times the tiles*splits of the launch ... */
+    fa_i64 workspace_bytes_per_block; /* times the tiles*splits of query rows ... */
     fa_i64 workspace_bytes_fixed;     /* ... plus this */
     /* TMA: rows and columns (elements) of one box per tensor, 0: no map. 128-byte swizzle when cols*2 == 128,
      * 64-byte when 64, 32-byte when 32. Maps are rank 4: (dim, seq, heads, batch), zero fill out of bounds.

@@ -84,6 +84,15 @@ __device__ __forceinline__ float modified_score(const fa_params &p, const sequen
     return score;
 }
 
+/* The derivative of the score by scale q.k: the softcap's. `score` is q.k. */
+__device__ __forceinline__ float score_slope(const head_scores &scores, float score)
+{
+    if constexpr (!HAS_SOFTCAP)
+        return 1.0f;
+    const float bent = accurate_tanh(score * scores.to_cap);
+    return fmaf(-bent, bent, 1.0f);
+}
+
 /* Adds a head's sink to a row's sum, whose exponentials were reduced by `ref` (in log2 units): once a row, where all
  * parts of the sum are together. The larger of the two is the new reference. Returns the factor for the output. */
 __device__ __forceinline__ float add_sink(const fa_params &p, int head, float &ref, float &sum)

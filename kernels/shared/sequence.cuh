@@ -154,6 +154,28 @@ __device__ __forceinline__ key_range keys_seen(const fa_params &p, const sequenc
     return keys;
 }
 
+/* The query rows [first, end) that see some of the keys first_key .. last_key: the gradients of these keys are sums
+ * over them. Not each of these rows sees each of the keys. */
+__device__ __forceinline__ key_range rows_that_see(const fa_params &p, const sequence &seq, int first_key, int last_key)
+{
+    const int shift = seq.seq_kv - seq.seq_q; /* pos = row + shift */
+    int low = shift, high = seq.seq_kv - 1;   /* positions */
+    if constexpr (FA_CAUSAL)
+        low = max(low, first_key);
+    if constexpr (HAS_WINDOW) { /* differences first: a bound may be as large as an int */
+        if (p.window_right >= 0 && first_key - p.window_right > low)
+            low = first_key - p.window_right;
+        if (p.window_left >= 0 && p.window_left < high - last_key)
+            high = last_key + p.window_left;
+    }
+    if constexpr (HAS_CHUNK) {
+        low = max(low, first_key - first_key % p.chunk);
+        if (p.chunk - last_key % p.chunk <= high - last_key)
+            high = last_key - last_key % p.chunk + p.chunk - 1;
+    }
+    return {max(low - shift, 0), max(high - shift + 1, 0)};
+}
+
 /* The keys that some of the rows first_row .. last_row see, and those that all of them see. */
 __device__ __forceinline__ key_range keys_seen_by_any(const fa_params &p, const sequence &seq, int first_row,
                                                       int last_row)

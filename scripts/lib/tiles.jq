@@ -4,6 +4,8 @@
 def count(f): map(select(f)) | length;
 def number: ltrimstr("sm_") | rtrimstr("a") | tonumber;
 def serves_arch($arch): ($arch | number) >= .min_arch and (.arch_specific != true or ($arch | endswith("a")));
+# The options of a kernel's operator.
+def operator: if .op == "backward" then " --op backward" else "" end;
 # Every combination of the values of these knobs, as options.
 def combined: [to_entries[] | .key as $knob | [.value[] | " --\($knob) \(.)"]] | [combinations][] | add;
 # Records (with -n), each with its point, a line of $points.
@@ -14,7 +16,7 @@ def points_compiled:
     .[] | select(.kind == "hand") | select(($only | length) == 0 or (.name as $n | $only | index($n))) | . as $row |
     ($archs | split(",")[]) as $arch | select(serves_arch($arch)) |
     ($dims | split(",")[]) as $dim | ("", " --causal") as $causal |
-    "--kernel \(.name) --arch \($arch) --dim \($dim)\($causal)" as $base |
+    "--kernel \(.name) --arch \($arch) --dim \($dim)\($causal)\(operator)" as $base |
     if $defaults == 1 then $base + " --seq 512", $base + " --seq 8192"
     elif $causal != "" then empty
     else $base + (.values | combined) end;
@@ -53,7 +55,7 @@ def points_run:
     .[] | select(.kind == "hand") |
     select(if ($only | length) > 0 then .name as $n | $only | index($n) else .tensor_cores == "wmma" end) |
     .name as $k | ($dims | split(",")[]) as $dim |
-    "--kernel \($k) --dim \($dim)" + (.values | {m, n, warps, vec, stages} | combined) + " ";
+    "--kernel \($k) --dim \($dim)\(operator)" + (.values | {m, n, warps, vec, stages} | combined) + " ";
 
 # The lines (with -n) of $points that are of today's source ($now, by kernel) and $arch.
 def kept: ($points | split("\n") | map({(.): true}) | add) as $asked |
@@ -106,14 +108,15 @@ def hashes:
     def matches($arch): (.min_arch == null or ($arch | number) >= .min_arch) and
         (.max_arch == null or ($arch | number) <= .max_arch);
     def is_for_all($dim): .max_dim >= $dim and
-        (del(.serves, .config, .max_dim, .min_arch, .max_arch) | all(. == null)); # no other condition
+        .op == "forward" and # no other condition
+        (del(.serves, .op, .config, .max_dim, .min_arch, .max_arch) | all(. == null));
     # With the rules' places in the registry; the defaults follow.
     def rules_and_defaults($arch):
         . as $row | [.rules | to_entries[] | select(.value | matches($arch))] as $rules |
         $rules[],
         ([64, 128, 256] | to_entries[] | select(.value as $dim | any($rules[]; .value | is_for_all($dim)) | not) |
             {key: (.key + ($row.rules | length)),
-            value: {serves: $row.name, max_dim: .value, causal: null, config: $row.defaults}});
+            value: {serves: $row.name, op: $row.op, max_dim: .value, causal: null, config: $row.defaults}});
 
     . as $rows | ($archs | split(",")[]) as $arch |
     $rows[] | select(.kind == "hand" and .variant_of == null and serves_arch($arch)) |
@@ -122,8 +125,8 @@ def hashes:
     .serves as $serves | .max_dim as $max_dim |
     (if .causal == null then "", " --causal" elif .causal then " --causal" else "" end) as $mask |
     ($max_dim, ($max_dim | odd_dim)) as $dim |
-    (.config | with_splits | tile_options) as $tile |
-    "--kernel \($serves) --arch \($arch) --dim \($dim)\($mask) \($tile) #\($name):\($index + 1)";
+    operator as $operator | (.config | with_splits | tile_options) as $tile |
+    "--kernel \($serves) --arch \($arch) --dim \($dim)\($mask)\($operator) \($tile) #\($name):\($index + 1)";
 
 # Records of --compile-only (with -n) as lines: options, whether it compiled, the hash of the machine code.
 def line_hash: with_points | {point, status, reason, code_sha256: .provenance.code_sha256};

@@ -41,6 +41,7 @@ static fa_status check_tensors(fa_session *s, bool first, fa_reason *why)
 {
     fa_buffers *buffers = &s->candidate->buffers;
     const fa_tensors *tensors = &s->kept->tensors;
+    FA_TRY(fa_judge_give_forward(s, why));
     fa_session_gpu_lock(s, FA_GPU_LOCK_SHARED);
     FA_TRY(fa_buffers_fill(buffers, tensors, why));
     char word[32];
@@ -166,8 +167,9 @@ static fa_session open_session(fa_candidate *candidate, const fa_options *option
         .asked = again && (options->check & FA_REFERENCE_CPU) != 0 ? FA_REFERENCE_CPU : options->check,
         .plain = {.plain = true, .work_most = (options->check & FA_REFERENCE_PLAIN) != 0 ? 0 : FA_PLAIN_WORK_MOST},
         .tile_m = spec->kind == FA_KIND_HAND && spec->knobs.m > 0 ? spec->knobs.m : FA_LIBRARY_TILE,
+        .tile_n = spec->kind == FA_KIND_HAND && spec->knobs.n > 0 ? spec->knobs.n : FA_LIBRARY_TILE,
         .acc_fp16 = spec->knobs.acc == 1,
-        .count = fa_problem_o_count(candidate->problem),
+        .count = fa_buffers_output_halves(&candidate->buffers),
     };
     s.output = fa_alloc(s.count * sizeof *s.output);
     s.lse_count = spec->lse ? (size_t)fa_problem_rows(candidate->problem) : 0;
@@ -203,6 +205,8 @@ static fa_status put_back(fa_session *s, int32_t index, fa_reason *why)
         status = load(s, s->problem, &loaded, why);
     else
         open_kept(s, s->problem, &draw);
+    if (status == FA_PASS && !draw.given)
+        status = fa_judge_give_forward(s, why);
     fa_session_gpu_lock(s, FA_GPU_LOCK_SHARED);
     if (status == FA_PASS)
         status = fa_buffers_fill(&s->candidate->buffers, draw.given ? &loaded : &s->kept->tensors, why);

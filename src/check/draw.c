@@ -20,6 +20,20 @@ static fa_draw other_values(fa_draw draw, const fa_problem *problem, uint64_t ra
     return draw;
 }
 
+/* Of --op backward: a scale or V that is far larger takes right gradients beyond FP16. */
+static fa_draw for_gradients(fa_draw draw, const fa_problem *problem, uint64_t random, int32_t index)
+{
+    draw.lengths = problem->lengths != NULL ? index : 0;
+    if (index % 3 == 0) {
+        draw = other_values(draw, problem, random);
+        draw.v_power = 0;
+        return draw;
+    }
+    draw.dist = index % 3 == 1 ? FA_DIST_SHARP : FA_DIST_LOW;
+    draw.strides = index % 3 == 1 ? FA_STRIDES_PADDED : FA_STRIDES_BSHD;
+    return draw;
+}
+
 fa_draw fa_draw_of(const fa_options *options, const fa_problem *problem, int32_t index)
 {
     fa_draw draw = {
@@ -35,6 +49,8 @@ fa_draw fa_draw_of(const fa_options *options, const fa_problem *problem, int32_t
         return draw;
     const uint64_t random = fa_random_mix(draw.seed + FA_RANDOM_STEP);
     draw.as_asked = draw.given = false;
+    if (problem->backward)
+        return for_gradients(draw, problem, random, index);
     draw.lengths = problem->lengths != NULL || problem->pages != NULL ? index : 0;
     switch (index % 3) {
     case 1:

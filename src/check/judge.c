@@ -186,10 +186,62 @@ static fa_status judge_device(fa_session *s, const fa_verdict *exact, fa_status 
     return status;
 }
 
+fa_status fa_judge_give_forward(fa_session *s, fa_reason *why)
+{
+    fa_kept *kept = s->kept;
+    (void)why;
+    if (!s->problem->backward || kept->tensors.o != NULL)
+        return FA_PASS;
+    fa_session_gpu_lock(s, FA_GPU_LOCK_NONE);
+    if (kept->forward == NULL)
+        kept->forward = fa_gradients_forward(s->problem, &kept->tensors);
+    fa_gradients_give(s->problem, kept->forward, &kept->tensors);
+    return FA_PASS;
+}
+
+static void record_gradient(fa_session *s, const fa_gradient_verdict *verdict)
+{
+    fa_check_result *result = s->result;
+    fa_draw *draw = result->draw_count > 0 ? &result->draws[result->draw_count - 1] : NULL;
+    if (draw != NULL && verdict->max_abs_err > draw->max_abs_err)
+        draw->max_abs_err = verdict->max_abs_err;
+    if (!s->draw->as_asked && verdict->passed)
+        return;
+    int32_t i = 0;
+    while (i < result->gradient_count && (strcmp(result->gradients[i].tensor, verdict->tensor) != 0 ||
+                                          strcmp(result->gradients[i].reference, verdict->reference) != 0))
+        i++;
+    result->gradient_count = i < result->gradient_count ? result->gradient_count : i + 1;
+    fa_gradient_verdict_merge(&result->gradients[i], verdict);
+}
+
+fa_status fa_judge_gradients(fa_session *s, const uint16_t *output, fa_reason *why)
+{
+    fa_kept *kept = s->kept;
+    fa_status status = FA_PASS;
+    if (!kept->has_gradients)
+        kept->gradients =
+            fa_gradients_make(s->problem, &kept->tensors, kept->forward, s->tile_m, s->tile_n, s->draw->seed);
+    kept->has_gradients = true;
+    for (int32_t tensor = 0; tensor < FA_GRADS; tensor++) {
+        const fa_gradient *expected = &kept->gradients.of[tensor];
+        if (expected->row_count == 0)
+            continue;
+        const fa_gradient_verdict verdict =
+            fa_judge_gradient(s->problem, tensor, expected, output, &kept->tensors, kept->forward, NULL);
+        record_gradient(s, &verdict);
+        if (!verdict.passed && status == FA_PASS)
+            status = fa_refuse(why, FA_WRONG, "against cpu: %s", verdict.failure);
+    }
+    return status;
+}
+
 fa_status fa_judge_all(fa_session *s, fa_reason *why)
 {
     fa_kept *kept = s->kept;
     fa_session_gpu_lock(s, FA_GPU_LOCK_NONE);
+    if (s->problem->backward)
+        return fa_judge_gradients(s, s->output, why);
     if (!kept->has_reference)
         kept->reference = fa_reference_make(s->problem, &kept->tensors, s->tile_m, s->acc_fp16, s->draw->seed);
     kept->has_reference = true;

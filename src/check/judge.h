@@ -7,9 +7,13 @@
 /* FA_NOT_RUN when there is no reference to ask. Opens those of the device where the CPU is not asked; otherwise they
  * are opened when an input comes whose result is not kept. */
 fa_status fa_judge_need_reference(fa_session *s, fa_reason *why);
+/* --op backward: s->kept gets the forward, and its tensors O and the log-sum-exp. Else nothing. */
+fa_status fa_judge_give_forward(fa_session *s, fa_reason *why);
 /* The first broken rule is the reason. References that s->kept lacks are made. Where cuBLAS is asked and cannot serve,
  * on a GPU the plain reference takes its place. */
 fa_status fa_judge_all(fa_session *s, fa_reason *why);
+/* The gradients in `output`, as fa_buffers_output gives them. */
+fa_status fa_judge_gradients(fa_session *s, const uint16_t *output, fa_reason *why);
 /* Merges a verdict into the result's of the same reference. */
 void fa_judge_merge(fa_check_result *result, const fa_verdict *verdict);
 

@@ -13,7 +13,8 @@
 typedef struct entry {
     fa_kept kept; /* first: callers hold a pointer to it */
     fa_digest key;
-    size_t rows, elements; /* of the output */
+    size_t rows, elements; /* of O */
+    size_t gradients;      /* elements of all gradients */
     size_t pairs;          /* elements of a bias for one head */
     uint64_t sum;          /* of all bytes, when it was closed; 0: not taken */
     bool suspicious;
@@ -27,7 +28,7 @@ typedef struct part {
     const void *at;
     size_t bytes;
 } part;
-enum { PARTS = 13 };
+enum { PARTS = 17 + 4 * FA_GRADS };
 
 static void parts_of(const entry *e, part parts[PARTS])
 {
@@ -35,19 +36,33 @@ static void parts_of(const entry *e, part parts[PARTS])
     const fa_reference *r = &e->kept.reference;
     const size_t count = (size_t)r->row_count, each = e->rows > 0 ? e->elements / e->rows : 0;
     const size_t planes = (size_t)t->scores.bias_batch * (size_t)t->scores.bias_heads;
-    const part all[PARTS] = {{&e->kept, sizeof e->kept},
-                             {t->q, t->q_count * 2},
-                             {t->k, t->k_count * 2},
-                             {t->v, t->v_count * 2},
-                             {t->scores.bias, planes * e->pairs * 2},
-                             {r->rows, count * sizeof *r->rows},
-                             {r->exact, count * each * sizeof *r->exact},
-                             {r->baseline, count * each * sizeof *r->baseline},
-                             {r->lse, count * sizeof *r->lse},
-                             {r->baseline_lse, count * sizeof *r->baseline_lse},
-                             {r->sway, count * sizeof *r->sway},
-                             {e->kept.library, e->elements * sizeof(float)},
-                             {e->kept.plain, (e->elements + e->rows) * sizeof(double)}};
+    const bool backward = e->kept.forward != NULL;
+    part all[PARTS] = {
+        {&e->kept, sizeof e->kept},
+        {t->q, t->q_count * 2},
+        {t->k, t->k_count * 2},
+        {t->v, t->v_count * 2},
+        {t->scores.bias, planes * e->pairs * 2},
+        {r->rows, count * sizeof *r->rows},
+        {r->exact, count * each * sizeof *r->exact},
+        {r->baseline, count * each * sizeof *r->baseline},
+        {r->lse, count * sizeof *r->lse},
+        {r->baseline_lse, count * sizeof *r->baseline_lse},
+        {r->sway, count * sizeof *r->sway},
+        {e->kept.library, e->elements * sizeof(float)},
+        {e->kept.plain, backward ? e->gradients * sizeof(double) : (e->elements + e->rows) * sizeof(double)},
+        {t->dout, e->elements * 2},
+        {t->o, e->elements * 2},
+        {t->lse, e->rows * sizeof *t->lse},
+        {e->kept.forward, (e->elements + e->rows) * sizeof(double)}};
+    for (int32_t i = 0; i < FA_GRADS; i++) {
+        const fa_gradient *g = &e->kept.gradients.of[i];
+        const size_t elements = (size_t)g->row_count * (size_t)g->columns;
+        all[PARTS - 4 * i - 1] = (part){g->rows, (size_t)g->row_count * sizeof *g->rows};
+        all[PARTS - 4 * i - 2] = (part){g->exact, elements * sizeof *g->exact};
+        all[PARTS - 4 * i - 3] = (part){g->baseline, elements * sizeof *g->baseline};
+        all[PARTS - 4 * i - 4] = (part){g->noise, (size_t)g->row_count * sizeof *g->noise};
+    }
     for (int i = 0; i < PARTS; i++)
         parts[i] = all[i];
 }
@@ -82,6 +97,8 @@ void fa_kept_free(fa_kept *kept)
         fa_reference_free(&kept->reference);
     free(kept->library);
     free(kept->plain);
+    free(kept->forward);
+    fa_gradients_free(&kept->gradients);
     *kept = (fa_kept){.has_tensors = false};
 }
 
@@ -141,6 +158,7 @@ fa_kept *fa_kept_open(const fa_digest *key, const fa_problem *problem, bool susp
         *found = (entry){.key = *key,
                          .rows = (size_t)fa_problem_rows(problem),
                          .elements = fa_problem_o_count(problem),
+                         .gradients = fa_gradient_offset(problem, FA_GRADS),
                          .pairs = (size_t)problem->seq_q * (size_t)problem->seq_kv};
     }
     if (found->suspicious && found->sum != sum_of(found))

@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "check/draw.h"
+#include "check/gradients.h"
 #include "check/reference.h"
 
 /* Inputs of one draw and what is known of them; NULL and zero where nothing is known yet. */
@@ -15,6 +16,9 @@ typedef struct fa_kept {
     float *library;         /* [rows, dim_v]: the library's output, which has passed */
     bool library_cannot;    /* it gives no answer to this input: */
     char missing[256];      /* why it gives none at all; empty: in this layout */
+    double *forward;        /* of --op backward: fa_gradients_forward; tensors.o and lse are made from it */
+    bool has_gradients;
+    fa_gradients gradients;
     double *plain; /* [rows, dim_v], then [rows] log-sum-exp: the plain kernel's, which agrees with the CPU's */
 } fa_kept;
 

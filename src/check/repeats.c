@@ -1,8 +1,11 @@
 #include "check/repeats.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "check/judge.h"
 
 /* On the emulator: each other schedule, and two seeds more. */
 enum { REPEATS = 10, EMULATED_REPEATS = 5 };
@@ -19,6 +22,25 @@ const char *fa_repeats_vary(fa_session *s, int32_t variation, char word[32])
     return fa_word(FA_SCHEDULE_WORDS, schedule, word);
 }
 
+/* Without --deterministic a repeat may differ, but it is judged like the first launch. */
+static fa_status judge_gradients(fa_session *s, int32_t number, const char *schedule, const uint16_t *again,
+                                 fa_reason *why)
+{
+    fa_reason inner = {""};
+    fa_check_result *result = s->result;
+    for (int32_t i = 0; i < result->gradient_count; i++)
+        for (int32_t tensor = 0; tensor < FA_GRADS; tensor++)
+            if (strcmp(result->gradients[i].tensor, fa_gradient_name(tensor)) == 0)
+                result->gradients[i].repeats_max_abs =
+                    fmax(result->gradients[i].repeats_max_abs, fa_gradient_apart(s->problem, tensor, s->output, again));
+    if (memcmp(s->output, again, s->count * sizeof *again) == 0 || fa_judge_gradients(s, again, &inner) == FA_PASS)
+        return FA_PASS;
+    return fa_refuse(why, FA_WRONG,
+                     "launch %d on the same inputs%s%s is wrong, the first was right: what a launch adds to is not "
+                     "zeroed, or launches race: %s",
+                     number + 1, schedule[0] != '\0' ? ", schedule " : "", schedule, inner.text);
+}
+
 /* Launches once more on the same inputs and compares with the first launch. */
 static fa_status repeat(fa_session *s, int32_t number, uint16_t *again, float *lse_again, fa_reason *why)
 {
@@ -30,6 +52,8 @@ static fa_status repeat(fa_session *s, int32_t number, uint16_t *again, float *l
     FA_TRY(fa_buffers_output(buffers, again, why));
     FA_TRY(fa_buffers_read_lse(buffers, lse_again, why));
     s->result->repeats++;
+    if (s->problem->backward && !s->problem->deterministic)
+        return judge_gradients(s, number, schedule, again, why);
     const fa_outputs first = {s->output, s->count, s->lse, s->lse_count},
                      second = {again, s->count, lse_again, s->lse_count};
     return fa_compare_bits(&first, &second, number, schedule, why);
@@ -49,9 +73,10 @@ int32_t fa_check_repeats(const fa_problem *problem, bool emulated)
 fa_status fa_repeats_check(fa_session *s, fa_reason *why)
 {
     const int32_t repeats = fa_check_repeats(s->problem, s->candidate->device->sample == NULL);
-    const char *unrepeated = repeats == 0                     ? "more than 2^32 multiply-adds on the emulator"
-                             : s->candidate->nondeterministic ? "the kernel says that its results may differ"
-                                                              : "";
+    const char *unrepeated = repeats == 0 ? "more than 2^32 multiply-adds on the emulator"
+                             : s->candidate->nondeterministic && !s->problem->backward
+                                 ? "the kernel says that its results may differ"
+                                 : "";
     snprintf(s->result->unrepeated, sizeof s->result->unrepeated, "%s", unrepeated);
     if (unrepeated[0] != '\0')
         return FA_PASS;

@@ -4,6 +4,7 @@
 
 #include "check/device_reference.h"
 #include "check/errors.h"
+#include "check/gradient_rules.h"
 #include "check/lse.h"
 #include "check/rules.h"
 #include "device/gpu_lock.h"
@@ -22,6 +23,8 @@ typedef struct fa_check_result {
     fa_draw draws[FA_DRAWS_MAX];
     int32_t verdict_count; /* over seeds with the requested inputs, and a failed draw */
     fa_verdict verdicts[FA_REFERENCES];
+    int32_t gradient_count; /* of --op backward, in place of the verdicts: as many for each reference */
+    fa_gradient_verdict gradients[FA_GRADS * 2];
     fa_lse_verdict lse;             /* done with --lse only */
     fa_published_verdict published; /* of a workload: what its project would have said */
     char unrepeated[96];            /* why there was no repeated launch */
@@ -40,7 +43,7 @@ typedef struct fa_session {
     fa_check_result *result;
     int32_t asked; /* FA_REFERENCE_* */
     fa_device_reference cublas, plain;
-    int32_t tile_m;
+    int32_t tile_m, tile_n;
     bool acc_fp16;
     size_t count; /* elements of the output */
     uint16_t *output;

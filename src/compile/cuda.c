@@ -270,6 +270,8 @@ static fa_status read_module(const fa_spec *spec, const fa_cache_entry *entry, f
     module->object_sha256 = fa_sha256(cubin, size);
     module->code_sha256 = fa_cubin_code_digest(cubin, size);
     const bool has_entry = fa_cubin_function(cubin, size, "fa_kernel");
+    module->has_before = fa_cubin_function(cubin, size, "fa_before");
+    module->has_after = fa_cubin_function(cubin, size, "fa_after");
     const bool has_info = fa_cubin_object(cubin, size, "fa_info", &module->info, sizeof module->info);
     const bool has_plan =
         spec->launches && fa_cubin_object(cubin, size, "fa_launch_plan", &module->plan, sizeof module->plan);

@@ -321,6 +321,8 @@ static fa_status read_info(const fa_spec *spec, fa_module *module, fa_reason *wh
         fa_job_need_symbols(spec, dlsym(handle, "fa_kernel") != NULL, info != NULL && info->abi == FA_ABI, why);
     if (status == FA_PASS)
         status = fa_job_check_info(spec, info, why);
+    module->has_before = dlsym(handle, "fa_before") != NULL;
+    module->has_after = dlsym(handle, "fa_after") != NULL;
     const fa_plan *plan = dlsym(handle, "fa_launch_plan");
     if (status == FA_PASS)
         module->info = *info;

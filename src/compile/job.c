@@ -143,7 +143,9 @@ fa_status fa_job_check_info(const fa_spec *spec, const fa_kernel_info *info, fa_
         int64_t value, max;
     } fields[] = {
         {"smem_dynamic_bytes", info->smem_dynamic_bytes, INT32_MAX},
-        {"grid", info->grid, FA_GRID_PERSISTENT},
+        {"grid", info->grid, FA_GRID_KEYS},
+        {"pre_grid", info->pre_grid, INT32_MAX},
+        {"post_grid", info->post_grid, INT32_MAX},
         {"blocks_per_sm", info->blocks_per_sm, 32},
         {"cluster", info->cluster, 16},
         {"workspace_bytes_per_block", info->workspace_bytes_per_block, INT64_C(1) << 40},

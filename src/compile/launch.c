@@ -40,6 +40,34 @@ static fa_launch planned(const fa_module *module, int32_t tiles_m, int32_t tiles
     };
 }
 
+/* Adds fa_before and fa_after to a launch of fa_kernel. */
+static fa_launch surrounded(const fa_module *module, fa_launch launch)
+{
+    const struct {
+        bool there;
+        fa_i32 entry, grid;
+    } parts[] = {{module->has_before, FA_STEP_BEFORE, module->info.pre_grid},
+                 {true, 0, 0},
+                 {module->has_after, FA_STEP_AFTER, module->info.post_grid}};
+    for (size_t i = 0; (module->has_before || module->has_after) && i < sizeof parts / sizeof *parts; i++)
+        if (parts[i].there)
+            launch.plan.steps[launch.plan.count++] =
+                (fa_step){.grid = {parts[i].grid > 0 ? parts[i].grid : (fa_i32)launch.grid, 1, 1},
+                          .block = {(fa_i32)launch.threads, 1, 1},
+                          .shared_bytes = parts[i].entry == 0 ? (fa_i32)launch.smem_dynamic_bytes : 0,
+                          .entry = parts[i].entry};
+    return launch;
+}
+
+/* Blocks of FA_GRID_KEYS: with lengths every sequence may end in a partial tile of keys. */
+static int64_t blocks_of_keys(const fa_module *module, const fa_problem *problem)
+{
+    const int64_t n = module->info.n, heads = module->info.pack_heads ? problem->kv_heads : problem->heads;
+    const bool unlike = problem->lengths != NULL;
+    const int64_t rows = fa_problem_stored_kv(problem) + (unlike ? problem->batch : 1) * (n - 1);
+    return rows / n * heads * fa_problem_stored_batch(problem);
+}
+
 int32_t fa_launch_steps(const fa_launch *launch) { return launch->plan.count > 0 ? launch->plan.count : 1; }
 
 bool fa_launch_step_of(const fa_launch *launch, const fa_params *params, int32_t i, fa_step *step)
@@ -71,13 +99,16 @@ fa_launch fa_launch_of(const fa_module *module, const fa_problem *problem, int32
         (tiles_m + cluster - 1) / cluster * cluster * heads * batch * (info->splits > 1 ? info->splits : 1);
     if (module->plan.count > 0)
         return planned(module, (int32_t)tiles_m, (int32_t)tiles);
-    if (blocks > INT32_MAX)
+    const int64_t of_keys = info->grid == FA_GRID_KEYS ? blocks_of_keys(module, problem) : 0;
+    if (blocks > INT32_MAX || of_keys > INT32_MAX)
         return (fa_launch){.grid = 0};
     const int64_t resident =
         (int64_t)sm_count * (info->blocks_per_sm > 0 ? info->blocks_per_sm : 1) / cluster * cluster;
     const bool persistent = info->grid == FA_GRID_PERSISTENT && resident < blocks;
-    return (fa_launch){
-        .grid = (uint32_t)(persistent ? resident : blocks),
+    const fa_launch launch = {
+        .grid = (uint32_t)(of_keys > 0  ? (of_keys + cluster - 1) / cluster * cluster
+                           : persistent ? resident
+                                        : blocks),
         .threads = (uint32_t)info->threads,
         .smem_dynamic_bytes = (uint32_t)info->smem_dynamic_bytes,
         .cluster = (uint32_t)cluster,
@@ -85,4 +116,5 @@ fa_launch fa_launch_of(const fa_module *module, const fa_problem *problem, int32
         .tiles = (int32_t)tiles,
         .workspace_bytes = info->workspace_bytes_per_block * blocks + info->workspace_bytes_fixed,
     };
+    return surrounded(module, launch);
 }

@@ -5,8 +5,9 @@
 #include "input/problem.h"
 #include "input/spec.h"
 
-/* Grid, block and workspace of one launch. With a plan these are its fa_kernel's, grid and threads the products of
- * their dimensions, and what is launched are the steps of the plan. */
+/* Grid, block and workspace of one launch. With a plan (of the file's lines, or of fa_before, fa_kernel and
+ * fa_after) these are its fa_kernel's, grid and threads the products of their dimensions, and what is launched are the
+ * steps of the plan. */
 typedef struct fa_launch {
     uint32_t grid, threads, smem_dynamic_bytes, cluster;
     int32_t tiles_m, tiles;

@@ -11,7 +11,7 @@
 
 typedef struct module_kernel {
     CUmodule module;
-    CUfunction entries[FA_STEPS_MAX + 1]; /* fa_kernel, and by number those of a plan */
+    CUfunction entries[FA_ENTRIES]; /* fa_kernel, and by number those of a plan */
     fa_kernel_info info;
 } module_kernel;
 
@@ -105,7 +105,8 @@ static fa_status enqueue_module(fa_kernel *kernel, const fa_launch *launch, cons
     for (int32_t i = 0; i < fa_launch_steps(launch); i++) {
         fa_step step;
         if (fa_launch_step_of(launch, params, i, &step))
-            FA_TRY(enqueue_step(cuda, self->entries[step.entry], &step, launch->cluster, arguments, stream, why));
+            FA_TRY(enqueue_step(cuda, self->entries[step.entry], &step,
+                                step.entry <= FA_STEPS_MAX ? launch->cluster : 1, arguments, stream, why));
     }
     return FA_PASS;
 }
@@ -143,7 +144,9 @@ static fa_status load_entry(fa_cuda *cuda, module_kernel *self, int32_t entry, i
                             fa_reason *why)
 {
     char name[32] = "fa_kernel";
-    if (entry > 0)
+    if (entry > FA_STEPS_MAX)
+        snprintf(name, sizeof name, "fa_%s", entry == FA_STEP_BEFORE ? "before" : "after");
+    else if (entry > 0)
         snprintf(name, sizeof name, "fa_step_%d", entry);
     const CUresult found = cuda->api.cuModuleGetFunction(&self->entries[entry], self->module, name);
     if (found == CUDA_ERROR_NOT_FOUND)
@@ -175,6 +178,10 @@ static fa_status load_cubin(fa_cuda *cuda, const fa_module *module, module_kerne
     }
     if (module->plan.count > 0)
         return FA_PASS;
+    if (module->has_before)
+        FA_TRY(load_entry(cuda, self, FA_STEP_BEFORE, 0, 1, why));
+    if (module->has_after)
+        FA_TRY(load_entry(cuda, self, FA_STEP_AFTER, 0, 1, why));
     return load_entry(cuda, self, 0, module->info.smem_dynamic_bytes, module->info.cluster, why);
 }
 

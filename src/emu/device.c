@@ -129,7 +129,7 @@ static fa_status run_step(fa_device *device, fa_kernel *kernel, const fa_launch 
         .grid = {(uint32_t)step->grid[0], (uint32_t)step->grid[1], (uint32_t)step->grid[2]},
         .block = {(uint32_t)step->block[0], (uint32_t)step->block[1], (uint32_t)step->block[2]},
         .smem_bytes = (uint32_t)step->shared_bytes,
-        .cluster = launch->cluster,
+        .cluster = step->entry == FA_STEP_BEFORE || step->entry == FA_STEP_AFTER ? 1 : launch->cluster,
         .schedule = emu->schedule,
         .seed = emu->seed,
         .order_seed = emu->order_seed,

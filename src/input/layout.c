@@ -16,10 +16,11 @@ static void pack(fa_layout *l, int64_t pad_s, int64_t pad_h, int64_t pad_b)
 static int64_t to_a_multiple_of_8(int64_t count) { return (count + 7) / 8 * 8; }
 
 /* One dimension's stride has a remainder of 1, 2 or 4 elements; those outside it are multiples of 8 again. */
-static void pack_odd(fa_layout *l, uint64_t seed, int tensor)
+static void pack_odd(fa_layout *l, bool backward, uint64_t seed, int tensor)
 {
     enum { ROWS, HEADS, BATCHES, DIMENSIONS };
-    const uint64_t of = seed % (1 + FA_L), dimension = seed / (1 + FA_L) % DIMENSIONS;
+    const uint64_t kinds = 1 + (backward ? FA_DSINKS : FA_L);
+    const uint64_t of = seed % kinds, dimension = seed / kinds % DIMENSIONS;
     const int64_t rest = of == 0 || of == 1 + (uint64_t)tensor ? (int64_t)1 << seed % 3 : 0;
     l->stride_s = l->dim + (dimension == ROWS ? rest : 0);
     l->stride_h = to_a_multiple_of_8(l->seq * l->stride_s) + (dimension == HEADS ? rest : 0);
@@ -45,7 +46,18 @@ static void stretch(fa_layout *l, int tensor)
 
 static fa_layout layout_of(const fa_problem *problem, fa_strides strides, uint64_t seed, int tensor)
 {
-    const bool query = tensor != FA_K && tensor != FA_V, paged = problem->pages != NULL && !query;
+    const bool query = tensor != FA_K && tensor != FA_V && tensor != FA_DK && tensor != FA_DV,
+               paged = problem->pages != NULL && !query;
+    if (tensor == FA_DSINKS)
+        return (fa_layout){.batch = 1,
+                           .heads = 1,
+                           .seq = problem->heads,
+                           .dim = 2,
+                           .stride_b = 2 * problem->heads,
+                           .stride_h = 2 * problem->heads,
+                           .stride_s = 2,
+                           .blocks = 1,
+                           .block_count = 2 * (size_t)problem->heads};
     if (tensor == FA_L && (strides == FA_STRIDES_FAR || strides == FA_STRIDES_ODD))
         strides = FA_STRIDES_PACKED;
     fa_layout l = {
@@ -53,9 +65,9 @@ static fa_layout layout_of(const fa_problem *problem, fa_strides strides, uint64
         .batch = query ? fa_problem_stored_batch(problem) : fa_problem_stored_batch_kv(problem),
         .heads = query ? problem->heads : problem->kv_heads,
         .seq = query ? fa_problem_stored_q(problem) : fa_problem_stored_kv(problem),
-        .dim = tensor == FA_L                     ? 2
-               : tensor == FA_Q || tensor == FA_K ? problem->dim
-                                                  : fa_problem_dim_v(problem),
+        .dim = tensor == FA_L                                                           ? 2
+               : tensor == FA_Q || tensor == FA_K || tensor == FA_DQ || tensor == FA_DK ? problem->dim
+                                                                                        : fa_problem_dim_v(problem),
         .blocks = 1,
     };
     if (strides == FA_STRIDES_PADDED)
@@ -63,7 +75,7 @@ static fa_layout layout_of(const fa_problem *problem, fa_strides strides, uint64
     else
         pack(&l, 0, 0, 0);
     if (strides == FA_STRIDES_ODD)
-        pack_odd(&l, seed, tensor);
+        pack_odd(&l, problem->backward, seed, tensor);
     /* In pages the heads of a row lie together, or the rows of a head: a draw with BSHD takes the other one. */
     const bool swapped = paged ? problem->pages->nhd != (strides == FA_STRIDES_BSHD) : strides == FA_STRIDES_BSHD;
     if (swapped && (strides == FA_STRIDES_PACKED || strides == FA_STRIDES_BSHD)) {

@@ -4,8 +4,15 @@
 
 #include "input/problem.h"
 
-/* FA_L: the log-sum-exp, FP32: rows of two halves. */
-enum { FA_Q, FA_K, FA_V, FA_O, FA_L, FA_TENSORS };
+/* FA_L: the log-sum-exp, FP32: rows of two halves. Backward has them all as inputs, dO too, and the gradients;
+ * FA_DSINKS are [heads] of FP32. */
+enum { FA_Q, FA_K, FA_V, FA_O, FA_L, FA_DO, FA_DQ, FA_DK, FA_DV, FA_DSINKS, FA_TENSORS };
+/* How many of them a problem has, from FA_Q on. */
+static inline int fa_tensor_count(const fa_problem *problem, bool lse)
+{
+    return !problem->backward ? (lse ? FA_L + 1 : FA_L) : problem->sinks ? FA_TENSORS : FA_DSINKS;
+}
+static inline bool fa_tensor_is_fp32(int tensor) { return tensor == FA_L || tensor == FA_DSINKS; }
 
 /* A tensor [batch, heads, seq, dim], in elements; the stride of dim is 1. Its memory is `blocks` ranges of block_count
  * elements, block_pitch apart: one range, except with FA_STRIDES_FAR. */
@@ -20,7 +27,7 @@ typedef struct fa_layout {
 /* Strides are multiples of 8, so rows keep the alignment of the first one, except with FA_STRIDES_ODD: there 15 seeds
  * in a row give the strides of rows, heads or batches a remainder, in all tensors or in q, k, v or o alone, so that a
  * kernel that looks at some of them only is found out; `seed` matters there alone. Padded strides differ between
- * tensors. The log-sum-exp stays packed with FA_STRIDES_FAR and FA_STRIDES_ODD. */
+ * tensors. The log-sum-exp stays packed with FA_STRIDES_FAR and FA_STRIDES_ODD, dsinks with all. */
 fa_layout fa_layout_of(const fa_problem *problem, fa_strides strides, uint64_t seed, int tensor);
 size_t fa_layout_span(const fa_layout *layout);  /* elements from the first to the last, gaps included */
 size_t fa_layout_dense(const fa_layout *layout); /* elements of a block without gaps; the same for all blocks */

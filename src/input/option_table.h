@@ -52,6 +52,10 @@ typedef enum {
     FA_STRIDES_ODD,    /* one stride is no multiple of 8 elements: which, and of which tensors, the seed says */
 } fa_strides;
 
+/* --op */
+#define FA_OP_WORDS "forward|backward"
+enum { FA_OP_FORWARD, FA_OP_BACKWARD };
+
 /* --page-layout */
 #define FA_PAGE_WORDS "nhd|hnd"
 enum { FA_PAGE_NHD, FA_PAGE_HND };
@@ -94,7 +98,7 @@ typedef struct fa_options {
     fa_knobs knob;
     int32_t batch, heads, kv_heads, seq, seq_kv, dim, dim_v;
     const char *lengths; /* among the sizes: see `sized` */
-    int32_t misalign, strides, dtype, chunk, mask, page_size, page_layout;
+    int32_t op, misalign, strides, dtype, chunk, mask, page_size, page_layout;
     const char *window;
     double scale, softcap;
     int32_t device, gpu, compiler, schedule, sanitize;
@@ -103,8 +107,8 @@ typedef struct fa_options {
     fa_vs vs;
     double atol, rtol, warmup_ms, rest_ms, max_time, beat, timeout;
     int32_t jobs, seeds, seed, dist, timing, l2, l2_persist, min_samples;
-    bool list_kernels, race, causal, lse, sinks, v_in_k, alibi, bias, compile_only, select, bound, no_bound, quiet,
-        verbose, stream, version, help, doctor, no_ptxas;
+    bool list_kernels, race, causal, lse, sinks, v_in_k, alibi, bias, deterministic, compile_only, select, bound,
+        no_bound, quiet, verbose, stream, version, help, doctor, no_ptxas;
     bool several;   /* an option has several values: the field has its default, see input/grid.h */
     bool sized;     /* an option of the problem's size was given */
     bool seeds_set; /* --seeds was */

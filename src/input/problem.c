@@ -53,8 +53,27 @@ static void use_pages(const fa_options *options, fa_problem *problem)
     free(keys);
 }
 
+/* What there are no gradients of, or nobody trains with. */
+static fa_status validate_backward(const fa_options *options, const fa_problem *problem, fa_reason *why)
+{
+    const char *with = options->page_size > 0 ? "--page-size"
+                       : problem->v_in_k      ? "--v-in-k"
+                       : problem->bias        ? "--bias"
+                       : problem->tree        ? "--mask tree"
+                       : options->lse         ? "--lse, which asks for an output of the forward"
+                       : options->atol != FA_UNSET_REAL || options->rtol != FA_UNSET_REAL
+                           ? "--atol and --rtol: its rules are those of docs/backward.md"
+                           : NULL;
+    if (problem->deterministic && !problem->backward)
+        return fa_refuse(why, FA_USAGE, "--deterministic asks for gradients: give --op backward, too");
+    if (problem->backward && with != NULL)
+        return fa_refuse(why, FA_USAGE, "--op backward does not go with %s", with);
+    return FA_PASS;
+}
+
 static fa_status validate(const fa_options *options, const fa_problem *problem, fa_reason *why)
 {
+    FA_TRY(validate_backward(options, problem, why));
     if (problem->dim % 8 != 0)
         return fa_refuse(why, FA_USAGE, "--dim takes a multiple of 8 from 16 to 576, not '%d'", problem->dim);
     if (problem->dim_v % 8 != 0)
@@ -94,6 +113,8 @@ fa_status fa_problem_make(const fa_options *options, fa_problem *problem, fa_rea
         .alibi = options->alibi,
         .bias = options->bias,
         .tree = options->mask == FA_MASK_TREE,
+        .backward = options->op == FA_OP_BACKWARD,
+        .deterministic = options->deterministic,
     };
     problem->scale = options->scale == FA_UNSET_REAL ? (float)(1.0 / sqrt(options->dim)) : (float)options->scale;
     if (options->window != NULL)
@@ -122,6 +143,7 @@ int32_t fa_problem_features(const fa_problem *p)
     return (p->lengths != NULL ? FA_FEATURE_VARLEN : 0) | (p->pages != NULL ? FA_FEATURE_PAGED : 0) |
            (window ? FA_FEATURE_WINDOW : 0) | (p->chunk > 0 ? FA_FEATURE_CHUNK : 0) |
            (p->softcap > 0 ? FA_FEATURE_SOFTCAP : 0) | (p->sinks ? FA_FEATURE_SINK : 0) |
+           (p->backward ? FA_FEATURE_BACKWARD : 0) | (p->deterministic ? FA_FEATURE_DETERMINISTIC : 0) |
            (p->alibi ? FA_FEATURE_ALIBI : 0) | (p->bias ? FA_FEATURE_BIAS : 0) | (p->tree ? FA_FEATURE_MASK : 0) |
            (fa_problem_dim_v(p) != p->dim ? FA_FEATURE_DIM_V : 0);
 }
@@ -348,7 +370,8 @@ int64_t fa_problem_pairs(const fa_problem *problem)
 
 double fa_problem_flop(const fa_problem *problem)
 {
-    return 2.0 * (problem->dim + fa_problem_dim_v(problem)) * (double)fa_problem_pairs(problem);
+    const double products = problem->backward ? 2.5 : 1.0; /* five in place of two */
+    return products * 2.0 * (problem->dim + fa_problem_dim_v(problem)) * (double)fa_problem_pairs(problem);
 }
 
 double fa_problem_bytes(const fa_problem *problem)
@@ -359,5 +382,7 @@ double fa_problem_bytes(const fa_problem *problem)
         kv_rows_used += fa_problem_seq_kv(problem, batch);
     }
     const double dims = problem->dim + fa_problem_dim_v(problem), kv_dims = problem->v_in_k ? problem->dim : dims;
+    if (problem->backward) /* Q, O, dO and dQ; K, V, dK and dV; the log-sum-exp */
+        return 2.0 * (q_rows * problem->heads * (2.0 * dims + 2.0) + kv_rows_used * problem->kv_heads * 2.0 * kv_dims);
     return 2.0 * (q_rows * problem->heads * dims + kv_rows_used * problem->kv_heads * kv_dims);
 }

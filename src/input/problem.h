@@ -21,6 +21,8 @@ typedef struct fa_problem {
     int32_t chunk; /* only keys of floor(pos / chunk); 0: off */
     float softcap; /* score = softcap * tanh(score / softcap); 0: off */
     bool sinks, alibi, bias;
+    bool backward;             /* --op backward: dQ, dK, dV (and dsinks) of Q, K, V, O, the log-sum-exp and dO */
+    bool deterministic;        /* backward whose repeats must be bitwise equal */
     bool tree;                 /* --mask tree: of the last seq_q keys a row sees its own and its ancestors' */
     const fa_lengths *lengths; /* NULL: all sequences are seq_q and seq_kv long */
     const fa_pages *pages;     /* NULL: K and V are not paged */
@@ -84,7 +86,8 @@ bool fa_problem_row_is_empty(const fa_problem *problem, int32_t batch, int32_t r
 /* Keys of a row where all sequences are alike and it sees [0, result): dense forward, causal or not. */
 int32_t fa_problem_row_keys(const fa_problem *problem, int32_t row);
 int64_t fa_problem_pairs(const fa_problem *problem); /* visible (query, key) pairs, over all batches and heads */
-double fa_problem_flop(const fa_problem *problem);   /* 2 * (dim + dim_v) * pairs */
-double fa_problem_bytes(const fa_problem *problem);  /* Q, K, V read once, O written once; gaps are not read */
+double fa_problem_flop(const fa_problem *problem);   /* 2 * (dim + dim_v) * pairs; backward 2.5 times as many */
+/* Q, K, V read once, O written once; backward all of them and dO read, three gradients written. Gaps are not read. */
+double fa_problem_bytes(const fa_problem *problem);
 
 #endif

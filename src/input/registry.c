@@ -44,15 +44,23 @@ size_t fa_registry_count(void) { return sizeof rows / sizeof rows[0]; }
 
 const fa_kernel_row *fa_registry_at(size_t index) { return &rows[index]; }
 
-const fa_kernel_row *fa_registry_default(void)
+const fa_kernel_row *fa_registry_default(bool backward)
 {
     for (size_t i = 0; i < fa_registry_count(); i++)
-        if (rows[i].traits.is_default)
+        if (rows[i].traits.is_default && rows[i].traits.backward == backward)
             return &rows[i];
     return &rows[0];
 }
 
 const fa_rule *fa_registry_rules(void) { return rules; }
+
+const fa_kernel_row *fa_registry_serves(const fa_rule *rule)
+{
+    for (size_t i = 0; i < fa_registry_count(); i++)
+        if (strcmp(rows[i].name, rule->variant) == 0)
+            return &rows[i];
+    FA_ASSERT(false, "no kernel %s", rule->variant);
+}
 
 /* Levenshtein distance; names are short. */
 static int distance(const char *a, const char *b)

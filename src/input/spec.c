@@ -126,7 +126,7 @@ static fa_status check_lists(const fa_spec *spec, fa_reason *why)
 static bool matches(const fa_rule *rule, const fa_spec *spec, const fa_problem *problem, int32_t sm_count)
 {
     return rule->name != NULL && strcmp(rule->name, spec->name) == 0 && problem->dim <= rule->max_dim &&
-           (spec->features & ~rule->features) == 0 &&
+           (spec->features & ~rule->features) == 0 && fa_registry_serves(rule)->traits.backward == problem->backward &&
            (strcmp(rule->variant, rule->name) == 0 || !any_set(&spec->set)) &&
            (rule->causal < 0 || rule->causal == (problem->causal ? 1 : 0)) &&
            (rule->max_fill_percent < 0 || fill_percent(problem, sm_count) <= rule->max_fill_percent) &&
@@ -276,7 +276,7 @@ static fa_status make(const fa_options *options, const fa_problem *problem, cons
     } else if (source != NULL) {
         FA_TRY(use_source(source, spec, why));
     } else {
-        spec->asked = fa_registry_default();
+        spec->asked = fa_registry_default(problem->backward);
         if (kernel != NULL)
             FA_TRY(fa_registry_find(kernel, &spec->asked, why));
         snprintf(spec->name, sizeof spec->name, "%s", spec->asked->name);

@@ -9,7 +9,7 @@
 #include "base/random.h"
 #include "input/score_tensors.h"
 
-enum { TENSOR_Q, TENSOR_K, TENSOR_V, TENSOR_SIDE };
+enum { TENSOR_Q, TENSOR_K, TENSOR_V, TENSOR_SIDE, TENSOR_DO = 32 };
 
 /* What a row needs to know of its place. */
 typedef struct place {
@@ -188,10 +188,12 @@ static void low_row(const place *at, uint16_t *out)
         out[last] = element_of(at, at->tensor == TENSOR_Q ? -length : length);
 }
 
+/* dO is normal, unless the distribution says how large elements are. */
 static void fill_row(const place *at, uint16_t *out)
 {
+    const bool small = at->dist == FA_DIST_UNIFORM || at->dist == FA_DIST_OUTLIER;
     const bool is_v = at->tensor == TENSOR_V;
-    switch (at->dist) {
+    switch (at->tensor == TENSOR_DO && !small ? FA_DIST_NORMAL : at->dist) {
     case FA_DIST_UNIFORM:
         uniform_row(at, out);
         return;
@@ -249,11 +251,11 @@ static bool find_place(const fa_problem *problem, bool query, int64_t flat, plac
 
 static uint16_t *make_tensor(const fa_problem *problem, fa_dist dist, uint64_t seed, int tensor)
 {
-    const bool query = tensor == TENSOR_Q;
+    const bool query = tensor == TENSOR_Q || tensor == TENSOR_DO;
     const int64_t rows =
         query ? fa_problem_rows(problem)
               : (int64_t)fa_problem_stored_batch_kv(problem) * problem->kv_heads * fa_problem_stored_kv(problem);
-    const int32_t dim = tensor == TENSOR_V ? fa_problem_dim_v(problem) : problem->dim;
+    const int32_t dim = tensor == TENSOR_V || tensor == TENSOR_DO ? fa_problem_dim_v(problem) : problem->dim;
     const uint64_t stream = fa_draw_stream(seed, tensor);
     uint16_t *data = fa_alloc((size_t)rows * (size_t)dim * sizeof *data);
 #pragma omp parallel for schedule(static) if (rows * dim > 1 << 16) /* less is not worth waking threads */
@@ -284,6 +286,10 @@ void fa_tensors_complete(const fa_problem *problem, uint64_t seed, fa_tensors *t
     poison_gaps(problem, false, problem->dim, tensors->k);
     poison_gaps(problem, false, fa_problem_dim_v(problem), tensors->v);
     tensors->scores = fa_score_tensors_make(problem, seed);
+    if (problem->backward && tensors->dout == NULL)
+        tensors->dout = make_tensor(problem, FA_DIST_NORMAL, seed, TENSOR_DO);
+    if (problem->backward)
+        poison_gaps(problem, true, fa_problem_dim_v(problem), tensors->dout);
 }
 
 void fa_tensors_take_v(const fa_problem *problem, fa_tensors *tensors)
@@ -307,6 +313,8 @@ fa_tensors fa_tensors_make(const fa_problem *problem, fa_dist dist, uint64_t see
         .k_count = fa_problem_k_count(problem),
         .v_count = fa_problem_v_count(problem),
     };
+    if (problem->backward)
+        tensors.dout = make_tensor(problem, dist, seed, TENSOR_DO);
     fa_tensors_complete(problem, seed, &tensors);
     fa_tensors_take_v(problem, &tensors);
     return tensors;
@@ -317,6 +325,9 @@ void fa_tensors_free(fa_tensors *tensors)
     free(tensors->q);
     free(tensors->k);
     free(tensors->v);
+    free(tensors->dout);
+    free(tensors->o);
+    free(tensors->lse);
     fa_score_tensors_free(&tensors->scores);
     *tensors = (fa_tensors){0};
 }

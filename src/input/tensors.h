@@ -10,6 +10,10 @@ typedef struct fa_tensors {
     uint16_t *q, *k, *v;
     size_t q_count, k_count, v_count;
     fa_score_tensors scores;
+    /* Backward: dO as O lies, drawn; O as a forward rounds it, and its log-sum-exp, [stored rows]: NULL until
+     * check/gradients.h has made them. */
+    uint16_t *dout, *o;
+    float *lse;
 } fa_tensors;
 
 /* Counter-based: element i of tensor t depends on (seed, t, i) only. */

@@ -31,6 +31,37 @@ static cJSON *verdict_json(const fa_verdict *v)
     return reference;
 }
 
+/* Of --op backward: a verdict for each tensor and reference. */
+static void put_gradients(cJSON *check, const fa_check_result *c)
+{
+    cJSON *gradients = cJSON_AddArrayToObject(check, "gradients");
+    for (int32_t i = 0; i < c->gradient_count; i++) {
+        const fa_gradient_verdict *v = &c->gradients[i];
+        cJSON *of = cJSON_CreateObject();
+        cJSON_AddItemToArray(gradients, of);
+        cJSON_AddStringToObject(of, "tensor", v->tensor);
+        cJSON_AddStringToObject(of, "reference", v->reference);
+        cJSON_AddBoolToObject(of, "passed", v->passed);
+        put(of, "rows_checked", (double)v->rows_checked);
+        put(of, "rms", v->rms);
+        put(of, "nrmse", v->rms > 0 ? v->rmse / v->rms : NAN);
+        put(of, "nrmse_limit", v->rms > 0 ? v->rmse_limit / v->rms : NAN);
+        put(of, "rmse", v->rmse);
+        put(of, "max_abs_err", v->max_abs_err);
+        put(of, "worst_row_rel_l2", v->worst_row_rel_l2);
+        put(of, "baseline_rmse", v->baseline_rmse);
+        put(of, "baseline_max_abs_err", v->baseline_max_abs_err);
+        cJSON_AddStringToObject(of, "fixed_rule", v->baseline_fails ? "baseline_fails" : "applies");
+        put(of, "mismatches", (double)v->mismatches);
+        put(of, "nonfinite", (double)v->nonfinite);
+        put(of, "repeats_max_abs", v->repeats_max_abs);
+        cJSON *worst = object_in(of, "worst");
+        put_place(worst, &v->worst);
+        put(worst, "col", v->worst.col);
+        put_text(of, "failure", v->failure);
+    }
+}
+
 static void put_lse(cJSON *check, const fa_lse_verdict *v)
 {
     cJSON *lse = object_if(v->done, check, "lse");
@@ -102,6 +133,7 @@ void fa_report_check(cJSON *record, const fa_check_result *c, const fa_problem *
     cJSON *references = cJSON_AddArrayToObject(check, "references");
     for (int32_t i = 0; i < c->verdict_count; i++)
         cJSON_AddItemToArray(references, verdict_json(&c->verdicts[i]));
+    put_gradients(check, c);
     put_lse(check, &c->lse);
     put_published(check, &c->published, c->lse.done);
     put_draws(check, c, (double)problem->scale);

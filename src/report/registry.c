@@ -75,6 +75,7 @@ static void put_rules(cJSON *kernel, const fa_kernel_row *row)
             continue;
         cJSON *one = cJSON_CreateObject();
         cJSON_AddStringToObject(one, "serves", rule->variant);
+        cJSON_AddStringToObject(one, "op", fa_registry_serves(rule)->traits.backward ? "backward" : "forward");
         cJSON_AddNumberToObject(one, "max_dim", rule->max_dim);
         cJSON_AddItemToObject(one, "causal", rule->causal < 0 ? cJSON_CreateNull() : cJSON_CreateBool(rule->causal));
         cJSON_AddItemToObject(one, "max_fill_percent",
@@ -114,7 +115,8 @@ static cJSON *kernel_json(const fa_kernel_row *row, const char *source)
     cJSON_AddStringToObject(kernel, "name", row->name);
     cJSON_AddStringToObject(kernel, "idea", row->idea);
     cJSON_AddStringToObject(kernel, "kind", kinds[row->kind]);
-    cJSON_AddBoolToObject(kernel, "default", row == fa_registry_default());
+    cJSON_AddBoolToObject(kernel, "default", row == fa_registry_default(false));
+    cJSON_AddStringToObject(kernel, "op", t->backward ? "backward" : "forward");
     cJSON_AddNumberToObject(kernel, "min_arch", t->min_arch);
     cJSON_AddBoolToObject(kernel, "arch_specific", t->arch_specific);
     cJSON_AddBoolToObject(kernel, "emulated", row->kind == FA_KIND_HAND && !t->emu_not_run);
@@ -162,7 +164,10 @@ static void print_kernels(FILE *out)
 {
     for (size_t i = 0; i < fa_registry_count(); i++) {
         const fa_kernel_row *row = fa_registry_at(i);
-        fprintf(out, "%-12s %s%s\n", row->name, row->idea, row == fa_registry_default() ? " (default)" : "");
+        fprintf(out, "%-12s %s%s\n", row->name, row->idea,
+                row != fa_registry_default(row->traits.backward) ? ""
+                : row->traits.backward                           ? " (default of --op backward)"
+                                                                 : " (default)");
         print_values(out, row);
         print_arch(out, row);
     }

@@ -19,6 +19,7 @@
 static void print_features(FILE *out, const fa_problem *p)
 {
     const double pairs = (double)p->batch * p->heads * (double)p->seq_q * (double)p->seq_kv;
+    fprintf(out, "%s%s", p->backward ? ", gradients" : "", p->deterministic ? ", deterministic" : "");
     if (p->windowed)
         fprintf(out, ", window %d,%d", p->window_left, p->causal ? 0 : p->window_right);
     if (p->chunk > 0)
@@ -187,6 +188,10 @@ static void print_check(FILE *out, const fa_check_result *c, const char *whose)
         const fa_verdict *v = &c->verdicts[i];
         fprintf(out, "; %s: max error %.2e, rmse %.2e over %lld rows", v->name, v->max_abs_err, v->rmse,
                 (long long)v->rows_checked);
+    }
+    for (int32_t i = 0; i < c->gradient_count; i++) {
+        const fa_gradient_verdict *v = &c->gradients[i];
+        fprintf(out, "; %s by %s: rmse %.2e of %.2e", v->tensor, v->reference, v->rmse, v->rms);
     }
     if (c->lse.done)
         fprintf(out, "; log-sum-exp: max error %.2e", c->lse.max_abs_err);

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const names[FA_TENSORS] = {"q", "k", "v", "o", "lse"};
+static const char *const names[FA_TENSORS] = {"q", "k", "v", "o", "lse", "dout", "dq", "dk", "dv", "dsinks"};
 
 /* Present when AddressSanitizer's runtime is: guards are then out of bounds for the emulator's kernels. */
 __attribute__((weak)) void __asan_poison_memory_region(void const volatile *address, size_t size);
@@ -24,7 +24,7 @@ static bool is_inside_k(const fa_buffers *buffers, int tensor)
 /* Halves from base to the tensor. --misalign counts elements: those of the log-sum-exp are two halves wide. */
 static size_t offset_of(const fa_buffers *buffers, int tensor)
 {
-    return tensor == FA_L ? 2 * buffers->offset - FA_GUARD_COUNT : buffers->offset;
+    return fa_tensor_is_fp32(tensor) ? 2 * buffers->offset - FA_GUARD_COUNT : buffers->offset;
 }
 
 fa_ptr fa_buffers_at(const fa_buffers *buffers, int tensor)
@@ -113,17 +113,16 @@ static fa_status allocate(fa_buffers *buffers, fa_reason *why)
 fa_status fa_buffers_make(fa_device *device, const fa_problem *problem, int64_t workspace_bytes,
                           const fa_options *options, bool lse, fa_buffers *buffers, fa_reason *why)
 {
-    *buffers =
-        (fa_buffers){.device = device,
-                     .problem = problem,
-                     .tensors = lse ? FA_TENSORS : FA_L,
-                     .count = {fa_problem_q_count(problem), fa_problem_k_count(problem), fa_problem_v_count(problem),
-                               fa_problem_o_count(problem), lse ? 2 * (size_t)fa_problem_rows(problem) : 0},
-                     .offset = FA_GUARD_COUNT + (size_t)options->misalign,
-                     .v_after_k = options->l2_persist == FA_L2_PERSIST_KV,
-                     .workspace_bytes = workspace_bytes};
+    *buffers = (fa_buffers){.device = device,
+                            .problem = problem,
+                            .tensors = fa_tensor_count(problem, lse),
+                            .offset = FA_GUARD_COUNT + (size_t)options->misalign,
+                            .v_after_k = options->l2_persist == FA_L2_PERSIST_KV,
+                            .workspace_bytes = workspace_bytes};
     for (int tensor = 0; tensor < buffers->tensors; tensor++) {
+        const fa_layout *layout = &buffers->layout[tensor];
         buffers->layout[tensor] = fa_layout_of(problem, (fa_strides)options->strides, (uint64_t)options->seed, tensor);
+        buffers->count[tensor] = (size_t)layout->blocks * fa_layout_dense(layout);
         buffers->capacity[tensor] = fa_capacity_of(problem, &buffers->layout[tensor], tensor);
     }
     fa_status status = fa_capacity_check(device, buffers->tensors, buffers->layout, buffers->capacity,
@@ -164,8 +163,8 @@ void fa_buffers_free(fa_buffers *buffers)
 
 fa_status fa_buffers_poison_output(const fa_buffers *buffers, fa_reason *why)
 {
-    for (int tensor = FA_O; tensor < buffers->tensors; tensor++)
-        for (int64_t block = 0; block < buffers->layout[tensor].blocks; block++) {
+    for (int tensor = 0; tensor < buffers->tensors; tensor++)
+        for (int64_t block = 0; fa_buffers_write(buffers, tensor) && block < buffers->layout[tensor].blocks; block++) {
             const range at = block_at(buffers, tensor, block);
             FA_TRY(buffers->device->fill16(buffers->device, at.at, FA_POISON, at.count, why));
         }
@@ -201,10 +200,15 @@ static fa_status put_input(const fa_buffers *buffers, int tensor, const uint16_t
     return status;
 }
 
+static const uint16_t *input_of(const fa_tensors *t, int tensor)
+{
+    const uint16_t *const all[FA_DQ] = {t->q, t->k, t->v, t->o, (const void *)t->lse, t->dout};
+    return all[tensor];
+}
+
 fa_status fa_buffers_fill(fa_buffers *buffers, const fa_tensors *tensors, fa_reason *why)
 {
     fa_device *device = buffers->device;
-    const uint16_t *const from[FA_O] = {tensors->q, tensors->k, tensors->v};
     set_guards(buffers, false);
     for (int tensor = 0; tensor < buffers->tensors; tensor++) {
         if (is_inside_k(buffers, tensor))
@@ -214,8 +218,8 @@ fa_status fa_buffers_fill(fa_buffers *buffers, const fa_tensors *tensors, fa_rea
                 const range guard = guard_at(buffers, tensor, block, after);
                 FA_TRY(device->fill16(device, guard.at, FA_POISON, guard.count, why));
             }
-        if (tensor < FA_O)
-            FA_TRY(put_input(buffers, tensor, from[tensor], why));
+        if (!fa_buffers_write(buffers, tensor))
+            FA_TRY(put_input(buffers, tensor, input_of(tensors, tensor), why));
     }
     FA_TRY(fa_tables_fill(device, buffers->problem, &tensors->scores, buffers->layout[FA_Q].strides, &buffers->tables,
                           why));
@@ -243,7 +247,7 @@ static fa_status check_guard(const fa_buffers *buffers, int tensor, int64_t bloc
     FA_TRY(status);
     if (changed == 0)
         return FA_PASS;
-    const size_t halves = tensor == FA_L ? 2 : 1; /* of an element */
+    const size_t halves = fa_tensor_is_fp32(tensor) ? 2 : 1; /* of an element */
     return fa_refuse(why, FA_WRONG,
                      "out of bounds: the guard band %s %s was overwritten: %zu elements, the nearest %zu %s",
                      after ? "after" : "before", names[tensor], (changed + halves - 1) / halves, nearest / halves + 1,
@@ -263,7 +267,7 @@ static fa_status check_gaps(const fa_layout *layout, int64_t block, const uint16
 {
     size_t first = 0;
     const size_t changed = fa_layout_gaps_changed(layout, block, image, FA_POISON, &first);
-    const size_t halves = tensor == FA_L ? 2 : 1; /* of an element */
+    const size_t halves = fa_tensor_is_fp32(tensor) ? 2 : 1; /* of an element */
     char strides[32];
     if (changed == 0)
         return FA_PASS;
@@ -299,14 +303,13 @@ static fa_status compare_input(const fa_buffers *buffers, int tensor, int64_t bl
 
 static fa_status check_inputs(const fa_buffers *buffers, const fa_tensors *tensors, fa_reason *why)
 {
-    const uint16_t *const want[FA_O] = {tensors->q, tensors->k, tensors->v};
-    for (int tensor = 0; tensor < FA_O && !is_inside_k(buffers, tensor); tensor++) {
+    for (int tensor = 0; !fa_buffers_write(buffers, tensor) && !is_inside_k(buffers, tensor); tensor++) {
         const fa_layout *layout = &buffers->layout[tensor];
         uint16_t *got = fa_alloc(layout->block_count * sizeof *got);
         uint16_t *scratch = is_dense(layout) ? NULL : fa_alloc(layout->block_count * sizeof *scratch);
         fa_status status = FA_PASS;
         for (int64_t block = 0; block < layout->blocks && status == FA_PASS; block++)
-            status = compare_input(buffers, tensor, block, want[tensor], got, scratch, why);
+            status = compare_input(buffers, tensor, block, input_of(tensors, tensor), got, scratch, why);
         free(got);
         free(scratch);
         FA_TRY(status);
@@ -319,15 +322,17 @@ static fa_status check_inputs(const fa_buffers *buffers, const fa_tensors *tenso
 static fa_status check_unused(const fa_buffers *buffers, int tensor, const uint16_t *output, fa_reason *why)
 {
     const fa_problem *problem = buffers->problem;
-    const int64_t rows = fa_problem_rows(problem), dim = buffers->layout[tensor].dim;
-    for (int64_t row = 0; problem->lengths != NULL && row < rows; row++) {
-        const fa_row at = fa_problem_row(problem, row);
+    const bool keys = tensor == FA_DK || tensor == FA_DV;
+    const int64_t dim = buffers->layout[tensor].dim, rows = dim > 0 ? (int64_t)buffers->count[tensor] / dim : 0;
+    for (int64_t row = 0; problem->lengths != NULL && tensor != FA_DSINKS && row < rows; row++) {
+        const fa_row at = keys ? fa_problem_key_at(problem, row) : fa_problem_row(problem, row);
         for (int64_t i = row * dim; !at.used && i < (row + 1) * dim; i++)
             if (output[i] != FA_POISON)
                 return fa_refuse(why, FA_WRONG,
-                                 "out of bounds: %s was written past the end of sequence %d, which has %d queries: "
+                                 "out of bounds: %s was written past the end of sequence %d, which has %d %s: "
                                  "head %d row %d",
-                                 names[tensor], at.batch, at.seq_q, at.head, at.row);
+                                 names[tensor], at.batch, keys ? at.seq_kv : at.seq_q, keys ? "keys" : "queries",
+                                 at.head, at.row);
     }
     return FA_PASS;
 }
@@ -355,14 +360,31 @@ static fa_status copy_output(const fa_buffers *buffers, int tensor, bool look, u
     return status != FA_PASS ? status : gaps;
 }
 
+static fa_status copy_outputs(const fa_buffers *buffers, bool look, uint16_t *output, fa_reason *why)
+{
+    fa_reason next;
+    fa_status status = FA_PASS;
+    for (int tensor = FA_O; tensor < buffers->tensors; tensor++) {
+        if (!fa_buffers_write(buffers, tensor) || tensor == FA_L)
+            continue;
+        const fa_status one = copy_output(buffers, tensor, look, output, &next);
+        if (one != FA_PASS && one != FA_WRONG)
+            return fa_refuse(why, one, "%s", next.text);
+        if (one == FA_WRONG && status == FA_PASS)
+            status = fa_refuse(why, FA_WRONG, "%s", next.text);
+        output += buffers->count[tensor];
+    }
+    return status;
+}
+
 fa_status fa_buffers_output(const fa_buffers *buffers, uint16_t *output, fa_reason *why)
 {
-    return copy_output(buffers, FA_O, false, output, why);
+    return copy_outputs(buffers, false, output, why);
 }
 
 fa_status fa_buffers_read(const fa_buffers *buffers, const fa_tensors *tensors, uint16_t *output, fa_reason *why)
 {
-    FA_TRY(copy_output(buffers, FA_O, true, output, why));
+    FA_TRY(copy_outputs(buffers, true, output, why));
     set_guards(buffers, false);
     const fa_status status = check_guards(buffers, why);
     set_guards(buffers, true);
@@ -372,7 +394,7 @@ fa_status fa_buffers_read(const fa_buffers *buffers, const fa_tensors *tensors, 
 
 fa_status fa_buffers_read_lse(const fa_buffers *buffers, float *lse, fa_reason *why)
 {
-    if (buffers->tensors <= FA_L)
+    if (!fa_buffers_has_lse(buffers))
         return FA_PASS;
     return copy_output(buffers, FA_L, true, (uint16_t *)(void *)lse, why);
 }

@@ -11,8 +11,8 @@
 typedef struct fa_buffers {
     fa_device *device;
     const fa_problem *problem;    /* whose layout it is */
-    int tensors;                  /* FA_TENSORS, or FA_L without the log-sum-exp */
-    fa_layout layout[FA_TENSORS]; /* of q, k, v, o, lse; all in halves */
+    int tensors;                  /* fa_tensor_count */
+    fa_layout layout[FA_TENSORS]; /* of q, k, v, o, lse, ...; all in halves */
     fa_ptr base[FA_TENSORS];      /* guard, tensor, guard; each an allocation of its own, but for: */
     bool v_after_k;               /* --l2-persist kv: V follows K, as one window of the L2 must hold both */
     size_t capacity[FA_TENSORS];  /* elements between the guards: the layout's span, or more */
@@ -25,6 +25,31 @@ typedef struct fa_buffers {
 
 /* A guard band before and after a part of a tensor that lies far from the others (FA_STRIDES_FAR). */
 #define FA_FAR_GUARD_COUNT 4096
+
+/* Whether a launch writes the tensor. */
+static inline bool fa_buffers_write(const fa_buffers *buffers, int tensor)
+{
+    const bool backward = buffers->problem != NULL && buffers->problem->backward;
+    return tensor < buffers->tensors && tensor >= (backward ? FA_DQ : FA_O);
+}
+
+static inline bool fa_buffers_has_lse(const fa_buffers *buffers) { return fa_buffers_write(buffers, FA_L); }
+
+/* Elements of the tensors that a launch writes, but for FP32 ones: of O, or of dQ, dK and dV. */
+static inline size_t fa_buffers_output_count(const fa_buffers *buffers)
+{
+    size_t count = 0;
+    for (int tensor = FA_O; tensor < buffers->tensors; tensor++)
+        count += fa_buffers_write(buffers, tensor) && !fa_tensor_is_fp32(tensor) ? buffers->count[tensor] : 0;
+    return count;
+}
+
+/* The same with dsinks: two halves an element. */
+static inline size_t fa_buffers_output_halves(const fa_buffers *buffers)
+{
+    const bool more = buffers->tensors > FA_DSINKS;
+    return fa_buffers_output_count(buffers) + (more ? buffers->count[FA_DSINKS] : 0);
+}
 
 /* As --strides, --seed and --misalign say. FA_INFEASIBLE, before anything is allocated, when the tensors do not fit in
  * the device's memory, or the copies that a check makes do not fit in the host's. */
@@ -39,7 +64,8 @@ size_t fa_buffers_bytes(const fa_buffers *buffers, int tensor); /* from the firs
 /* Copies the inputs in, rewrites the guards, fills the output and the log-sum-exp with NaN. */
 fa_status fa_buffers_fill(fa_buffers *buffers, const fa_tensors *tensors, fa_reason *why);
 fa_status fa_buffers_poison_output(const fa_buffers *buffers, fa_reason *why);
-/* Copies the output to the host: [batch, heads, seq_q, dim_v] as stored, without gaps between its rows. */
+/* Copies the output to the host: [batch, heads, seq_q, dim_v] as stored, without gaps between its rows. Backward: dQ,
+ * dK, dV and dsinks, one behind the other. */
 fa_status fa_buffers_output(const fa_buffers *buffers, uint16_t *output, fa_reason *why);
 /* The same. FA_WRONG when a guard band, a gap, a row between sequences or an input has changed: the reason says which
  * and where. */

@@ -72,7 +72,7 @@ static fa_status ask_library(const fa_options *options, const fa_problem *proble
     const fa_spec *spec = &record->spec;
     const bool gpu = device != NULL && !fa_device_is_emu(device), asked = gpu || spec->row == NULL;
     fa_buffers none = {.device = NULL};
-    for (int tensor = 0; tensor < (spec->lse ? FA_TENSORS : FA_L); tensor++)
+    for (int tensor = 0; tensor < fa_tensor_count(problem, spec->lse); tensor++)
         none.layout[tensor] = fa_layout_of(problem, (fa_strides)options->strides, (uint64_t)options->seed, tensor);
     const fa_launch no_launch = {.grid = 0};
     fa_params params = fa_buffers_params(&none, problem, &no_launch);
@@ -107,6 +107,11 @@ static fa_status ask_library(const fa_options *options, const fa_problem *proble
 static fa_status check_arch(const fa_spec *spec, fa_reason *why)
 {
     const fa_traits *traits = spec->row != NULL ? &spec->row->traits : NULL;
+    const bool backward = (spec->features & FA_FEATURE_BACKWARD) != 0;
+    if (traits != NULL && traits->backward && !backward)
+        return fa_refuse(why, FA_INFEASIBLE, "%s computes gradients: it serves --op backward alone", spec->row->name);
+    if (traits != NULL && !traits->backward && backward)
+        return fa_refuse(why, FA_INFEASIBLE, "%s does not serve --op backward", spec->row->name);
     if (traits == NULL || fa_arch_cc(spec->arch) >= traits->min_arch)
         return FA_PASS;
     return fa_refuse(why, FA_INFEASIBLE, "%s needs sm_%d%s", spec->name, traits->min_arch,

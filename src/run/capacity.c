@@ -34,7 +34,9 @@ fa_status fa_capacity_check(const fa_device *device, int tensors, const fa_layou
         largest = at_least(largest, blocks);
         dense[tensor] = 2.0 * (double)layout->blocks * (double)fa_layout_dense(layout);
     }
-    const double copies = 6.0 * dense[FA_Q] + 2.0 * dense[FA_K] + largest + 2.0 * dense[FA_L];
+    double copies = 6.0 * dense[FA_Q] + 2.0 * dense[FA_K] + largest + 2.0 * dense[FA_L];
+    for (int tensor = FA_DO; tensor < tensors; tensor++) /* inputs in FP32, gradients in FP64, O in FP64 */
+        copies += 10.0 * dense[tensor];
     const double device_has = (double)device->info.memory_bytes;
     const double host_has = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGE_SIZE);
     const bool emu = fa_device_is_emu(device);

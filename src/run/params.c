@@ -1,5 +1,23 @@
 #include "run/params.h"
 
+static void add_gradients(const fa_buffers *buffers, const fa_problem *problem, fa_params *params)
+{
+    static const int tensors[4] = {FA_DO, FA_DQ, FA_DK, FA_DV};
+    params->deterministic = problem->deterministic;
+    params->dout = (const void *)(uintptr_t)fa_buffers_at(buffers, FA_DO);
+    params->dq = (void *)(uintptr_t)fa_buffers_at(buffers, FA_DQ);
+    params->dk = (void *)(uintptr_t)fa_buffers_at(buffers, FA_DK);
+    params->dv = (void *)(uintptr_t)fa_buffers_at(buffers, FA_DV);
+    if (problem->sinks && buffers->base[FA_DSINKS])
+        params->dsinks = (fa_f32 *)(uintptr_t)fa_buffers_at(buffers, FA_DSINKS);
+    for (int i = 0; i < 4; i++) {
+        const fa_layout *layout = &buffers->layout[tensors[i]];
+        params->grad_stride[i][0] = layout->stride_b;
+        params->grad_stride[i][1] = layout->stride_h;
+        params->grad_stride[i][2] = layout->stride_s;
+    }
+}
+
 fa_params fa_buffers_params(const fa_buffers *buffers, const fa_problem *problem, const fa_launch *launch)
 {
     const fa_layout *q = &buffers->layout[FA_Q], *k = &buffers->layout[FA_K];
@@ -43,5 +61,7 @@ fa_params fa_buffers_params(const fa_buffers *buffers, const fa_problem *problem
         .dtype = problem->dtype,
     };
     fa_tables_params(&buffers->tables, problem, &params);
+    if (problem->backward)
+        add_gradients(buffers, problem, &params);
     return params;
 }

@@ -17,16 +17,18 @@ typedef struct trial {
     const fa_candidate *candidate;
     const fa_buffers *buffers; /* the candidate's */
     fa_sample_request request;
-    fa_ptr inputs[INPUTS][2]; /* as they are, and with every sign flipped: the output's signs flip, S stays */
+    /* As they are, and with every sign flipped: the output's signs flip, S stays. Backward: dO alone */
+    int count, which[INPUTS]; /* of the tensors */
+    fa_ptr inputs[INPUTS][2];
     uint16_t *expected, *found;
 } trial;
 
 static fa_status put_inputs(const trial *t, int which, fa_reason *why)
 {
     fa_device *device = t->candidate->device;
-    for (int i = 0; i < INPUTS; i++)
-        FA_TRY(device->copy(device, fa_buffers_at(t->buffers, i), t->inputs[i][which], fa_buffers_bytes(t->buffers, i),
-                            why));
+    for (int i = 0; i < t->count; i++)
+        FA_TRY(device->copy(device, fa_buffers_at(t->buffers, t->which[i]), t->inputs[i][which],
+                            fa_buffers_bytes(t->buffers, t->which[i]), why));
     return FA_PASS;
 }
 
@@ -34,12 +36,13 @@ static fa_status put_inputs(const trial *t, int which, fa_reason *why)
 static fa_status keep_input(trial *t, int i, fa_reason *why)
 {
     fa_device *device = t->candidate->device;
-    const size_t bytes = fa_buffers_bytes(t->buffers, i), count = bytes / sizeof(uint16_t);
+    const fa_ptr tensor = fa_buffers_at(t->buffers, t->which[i]);
+    const size_t bytes = fa_buffers_bytes(t->buffers, t->which[i]), count = bytes / sizeof(uint16_t);
     for (int which = 0; which < 2; which++)
         FA_TRY(device->alloc(device, bytes, &t->inputs[i][which], why));
-    FA_TRY(device->copy(device, t->inputs[i][0], fa_buffers_at(t->buffers, i), bytes, why));
+    FA_TRY(device->copy(device, t->inputs[i][0], tensor, bytes, why));
     uint16_t *flipped = fa_alloc(bytes);
-    fa_status status = device->copy_out(device, flipped, fa_buffers_at(t->buffers, i), bytes, why);
+    fa_status status = device->copy_out(device, flipped, tensor, bytes, why);
 #pragma omp parallel for schedule(static)
     for (size_t k = 0; k < count; k++)
         flipped[k] ^= 0x8000;
@@ -51,10 +54,10 @@ static fa_status keep_input(trial *t, int i, fa_reason *why)
 
 static fa_status trial_make(trial *t, fa_reason *why)
 {
-    for (int i = 0; i < INPUTS; i++)
+    for (int i = 0; i < t->count; i++)
         FA_TRY(keep_input(t, i, why));
-    t->expected = fa_alloc(t->buffers->count[FA_O] * sizeof *t->expected);
-    t->found = fa_alloc(t->buffers->count[FA_O] * sizeof *t->found);
+    t->expected = fa_alloc(fa_buffers_output_halves(t->buffers) * sizeof *t->expected);
+    t->found = fa_alloc(fa_buffers_output_halves(t->buffers) * sizeof *t->found);
     FA_TRY(fa_buffers_poison_output(t->buffers, why));
     FA_TRY(fa_candidate_launch(t->candidate, why));
     return fa_buffers_output(t->buffers, t->expected, why);
@@ -86,7 +89,7 @@ static bool close_enough(const trial *t, float found, float expected)
 /* The first element that is not `sign` times what is expected; their number when all are. NaN is not. */
 static size_t first_wrong(const trial *t, float sign)
 {
-    const size_t count = t->buffers->count[FA_O];
+    const size_t count = fa_buffers_output_count(t->buffers);
     size_t first = count;
 #pragma omp parallel for schedule(static) reduction(min : first)
     for (size_t i = 0; i < count; i++)
@@ -112,7 +115,7 @@ static fa_status take_sample(trial *t, int which, double *us, fa_reason *why)
     FA_TRY(fa_buffers_output(t->buffers, t->found, why));
     const float sign = which == ON_NEW_INPUTS ? -1.0f : 1.0f;
     const size_t wrong = first_wrong(t, sign);
-    if (wrong < t->buffers->count[FA_O])
+    if (wrong < fa_buffers_output_count(t->buffers))
         return fa_refuse(why, FA_WRONG, "a timed launch on %s gave %g at element %zu, not %g",
                          which == ON_NEW_INPUTS ? "new inputs" : "the inputs of the launch before",
                          (double)value_of(t, t->found[wrong]), wrong, (double)(sign * value_of(t, t->expected[wrong])));
@@ -156,8 +159,11 @@ fa_status fa_timing_invariance(const fa_candidate *candidate, const fa_sample_re
     trial t = {.candidate = candidate, .buffers = &candidate->buffers, .request = *request};
     *ratio = NAN;
     double bytes = 0;
-    for (int i = 0; i < INPUTS; i++)
-        bytes += (double)fa_buffers_bytes(t.buffers, i);
+    t.count = t.buffers->problem != NULL && t.buffers->problem->backward ? 1 : INPUTS;
+    for (int i = 0; i < t.count; i++) {
+        t.which[i] = t.count == 1 ? FA_DO : FA_Q + i;
+        bytes += (double)fa_buffers_bytes(t.buffers, t.which[i]);
+    }
     if (bytes == 0 || bytes > INPUTS_MOST_BYTES)
         return FA_PASS;
     t.request.method = FA_TIMING_EVENT;

@@ -112,7 +112,8 @@ static bool output_agrees(const output_check *check)
         return memcmp(check->expected, check->found, check->all_bytes) == 0;
     const fa_dtype dtype = check->candidate->problem->dtype;
     const float rule = (float)fa_rule_tolerance(dtype);
-    for (size_t i = 0; i < check->bytes / 2; i++) {
+    const size_t count = fa_buffers_output_count(&check->candidate->buffers);
+    for (size_t i = 0; i < count; i++) {
         const float expected = fa_element_to_float(dtype, check->expected[i]);
         const float found = fa_element_to_float(dtype, check->found[i]);
         if (!(fabsf(found - expected) <= rule + rule * fabsf(expected)))
@@ -125,11 +126,12 @@ static fa_status output_check_make(const fa_candidate *candidate, const fa_optio
                                    fa_reason *why)
 {
     *check = (output_check){.candidate = candidate,
-                            .bytes = candidate->buffers.count[FA_O] * sizeof(uint16_t),
+                            .bytes = fa_buffers_output_halves(&candidate->buffers) * sizeof(uint16_t),
                             .random = (uint64_t)options->seed};
+    const size_t lse_halves = fa_buffers_has_lse(&candidate->buffers) ? candidate->buffers.count[FA_L] : 0;
     check->left = check->bytes > FEW_BYTES ? 0 : POISONED_SAMPLES;
     check->next = draw_below(check, (size_t)options->min_samples / POISONED_SAMPLES + 1);
-    check->all_bytes = check->bytes + candidate->buffers.count[FA_L] * sizeof(uint16_t);
+    check->all_bytes = check->bytes + lse_halves * sizeof(uint16_t);
     check->expected = fa_alloc(check->all_bytes);
     check->found = fa_alloc(check->all_bytes);
     FA_TRY(fa_candidate_launch(candidate, why));

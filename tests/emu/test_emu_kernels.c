@@ -67,8 +67,14 @@ static char *run_bench(const combination *c, const char *schedule, const char *s
                                 sanitize,     "--maxreg", "0"}; /* a tile option: no variant takes the kernel's place */
     size_t count = 15;
     char *words = fa_format("%s", c->at->arguments), *output = NULL;
+    const fa_kernel_row *row = NULL;
+    fa_reason why;
+    const bool backward = fa_registry_find(c->kernel, &row, &why) == FA_PASS && row->traits.backward;
+    argv[count++] = "--op";
+    argv[count++] = backward ? "backward" : "forward";
     for (char *word = strtok(words, " "); word != NULL; word = strtok(NULL, " "))
-        argv[count++] = word;
+        if (!backward || strcmp(word, "--lse") != 0)
+            argv[count++] = word;
     const int code = fa_run(argv, &output);
     free(words);
     if (code == 0 && strstr(output, "PASS") != NULL) {

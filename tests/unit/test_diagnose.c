@@ -583,7 +583,7 @@ TEST(layouts_are_those_of_the_word)
                                    {1, 1, 1, 1, 2, 8, false, 0.25f}};
     for (int i = 0; i < 4; i++)
         for (int strides = 0; strides <= FA_STRIDES_ODD; strides++)
-            for (int tensor = 0; tensor < FA_TENSORS; tensor++) {
+            for (int tensor = 0; tensor <= FA_L; tensor++) {
                 const fa_layout l = fa_layout_of(&problems[i], (fa_strides)strides, 44, tensor);
                 say_layout(&g, &l);
             }

@@ -374,7 +374,7 @@ FRESH(the_log_sum_exp_is_looked_at_too)
     static float lse[8];
     fake_gpu_make(&gpu, 100.0, 0);
     fa_buffers *buffers = &gpu.candidate[0].buffers;
-    buffers->tensors = FA_TENSORS;
+    buffers->tensors = FA_L + 1;
     buffers->offset = FA_GUARD_COUNT;
     buffers->base[FA_O] -= FA_GUARD_COUNT * sizeof(uint16_t);
     buffers->base[FA_L] = (fa_ptr)(uintptr_t)lse - FA_GUARD_COUNT * sizeof(uint16_t);

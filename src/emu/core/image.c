@@ -3,6 +3,8 @@
 #include <dlfcn.h>
 #include <stdio.h>
 
+#include "fa_launch.h"
+
 bool fa_emu_open(const char *path, fa_emu_image *image, char *error, size_t error_size)
 {
     *image = (fa_emu_image){.handle = dlopen(path, RTLD_NOW | RTLD_LOCAL)};
@@ -35,7 +37,10 @@ fa_emu_image fa_emu_entry(const fa_emu_image *image, int32_t entry)
     char name[32];
     if (entry == 0)
         return other;
-    snprintf(name, sizeof name, "fa_emu_call_%d", entry);
+    if (entry == FA_STEP_BEFORE || entry == FA_STEP_AFTER)
+        snprintf(name, sizeof name, "fa_emu_%s", entry == FA_STEP_BEFORE ? "before" : "after");
+    else
+        snprintf(name, sizeof name, "fa_emu_call_%d", entry);
     *(void **)&other.call = dlsym(image->handle, name);
     FA_ASSERT(other.call != NULL, "no %s", name);
     other.entry = entry;

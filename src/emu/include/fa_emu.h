@@ -97,6 +97,10 @@ const fa_emu_build_info fa_emu_build = {FA_EMU_ABI, FA_EMU_ASAN, FA_EMU_TSAN, fa
 extern "C" __attribute__((weak, visibility("default"))) void fa_kernel(const fa_params p);
 extern "C" __attribute__((visibility("default"))) const fa_kernel_info fa_info;
 extern "C" __attribute__((visibility("default"))) void fa_emu_call(const fa_params *params) { fa_kernel(*params); }
+extern "C" __attribute__((weak, visibility("default"))) void fa_before(const fa_params p);
+extern "C" __attribute__((weak, visibility("default"))) void fa_after(const fa_params p);
+extern "C" __attribute__((visibility("default"))) void fa_emu_before(const fa_params *params) { fa_before(*params); }
+extern "C" __attribute__((visibility("default"))) void fa_emu_after(const fa_params *params) { fa_after(*params); }
 
 static inline __attribute__((always_inline)) const fa_emu_thread *fa_emu_now() { return fa_emu_slot_value; }
 

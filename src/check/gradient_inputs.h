@@ -1,0 +1,26 @@
+/* The tensors that --op backward writes, and the forward that it starts from. */
+#pragma once
+
+#include "input/tensors.h"
+
+enum { FA_GRAD_DQ, FA_GRAD_DK, FA_GRAD_DV, FA_GRAD_DSINKS, FA_GRADS };
+
+const char *fa_gradient_name(int32_t tensor); /* "dq", "dk", "dv", "dsinks" */
+/* Where a tensor begins in what fa_buffers_output gives, in halves, and its stored rows and columns. */
+size_t fa_gradient_offset(const fa_problem *problem, int32_t tensor);
+int64_t fa_gradient_rows(const fa_problem *problem, int32_t tensor);
+int32_t fa_gradient_columns(const fa_problem *problem, int32_t tensor);
+/* The place of a stored row; of dsinks the column is the head. */
+fa_row fa_gradient_row(const fa_problem *problem, int32_t tensor, int64_t row);
+
+/* Element i of a tensor in what fa_buffers_output gives. */
+double fa_gradient_value(const fa_problem *problem, int32_t tensor, const uint16_t *output, size_t i);
+
+/* The forward of all rows in FP64: [stored rows, dim_v], then the log-sum-exp, [stored rows]; malloc'd. */
+double *fa_gradients_forward(const fa_problem *problem, const fa_tensors *tensors);
+/* tensors->o and tensors->lse: the same rounded as a forward rounds them; poison between sequences. */
+void fa_gradients_give(const fa_problem *problem, const double *forward, fa_tensors *tensors);
+
+/* Rows of a tensor that the CPU computes: all that are used while the work is small, otherwise a seeded sample with the
+ * ends of its tiles. */
+int64_t *fa_gradient_choose(const fa_problem *problem, int32_t tensor, int32_t tile, uint64_t seed, int64_t *count);

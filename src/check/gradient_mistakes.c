@@ -1,0 +1,223 @@
+#include "check/gradient_mistakes.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    LOOKED_AT = 8, /* wrong rows that are computed again, spread over all wrong rows */
+    NAMED = 6,     /* heads that are named before "..." */
+    HEADS = 16,    /* of a group that may be lost */
+};
+#define LEFT (1.0 / 16.0) /* of the squares of a row's error, where a mistake explains it */
+
+typedef struct scene {
+    const fa_problem *problem;
+    int32_t tensor, columns;
+    const fa_gradient *expected;
+    const uint8_t *bad;
+    const fa_tensors *tensors;
+    const double *forward;
+    int32_t count;
+    int64_t looked[LOOKED_AT], rows[LOOKED_AT]; /* indices into `expected`; stored rows */
+    double *got, *made;                         /* [count, columns] */
+    bool poison, zeros, nonfinite;              /* all of them */
+} scene;
+
+__attribute__((format(printf, 3, 4))) static void append(char *text, size_t size, const char *format, ...)
+{
+    const size_t used = strlen(text);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text + used, size - used, format, arguments);
+    va_end(arguments);
+}
+
+static void look(scene *s, const uint16_t *output)
+{
+    int64_t wrong = 0, seen = 0;
+    for (int64_t i = 0; i < s->expected->row_count; i++)
+        wrong += s->bad[i];
+    for (int64_t i = 0; i < s->expected->row_count && s->count < LOOKED_AT; i++) {
+        if (!s->bad[i])
+            continue;
+        if (seen++ * LOOKED_AT < s->count * wrong)
+            continue;
+        s->looked[s->count] = i;
+        s->rows[s->count++] = s->expected->rows[i];
+    }
+    s->got = fa_alloc(((size_t)s->count * (size_t)s->columns + 1) * sizeof *s->got);
+    s->made = fa_alloc(((size_t)s->count * (size_t)s->columns + 1) * sizeof *s->made);
+    s->poison = s->zeros = s->nonfinite = s->count > 0;
+    const uint16_t *elements = output + fa_gradient_offset(s->problem, s->tensor);
+    const int64_t halves = s->tensor == FA_GRAD_DSINKS ? 2 : 1;
+    for (int64_t at = 0; at < (int64_t)s->count * s->columns; at++) {
+        const int64_t element = s->rows[at / s->columns] * s->columns + at % s->columns;
+        s->got[at] = fa_gradient_value(s->problem, s->tensor, output, (size_t)element);
+        s->poison &= elements[halves * element] == FA_POISON;
+        s->zeros &= s->got[at] == 0.0;
+        s->nonfinite &= !isfinite(s->got[at]);
+    }
+}
+
+static double square(double x) { return x * x; }
+
+static const double *expected_row(const scene *s, int32_t n) { return s->expected->exact + s->looked[n] * s->columns; }
+
+/* Whether `made` is what most of the rows are. */
+static bool explains(const scene *s)
+{
+    int32_t explained = 0;
+    for (int32_t n = 0; n < s->count; n++) {
+        double left = 0.0, error = 0.0;
+        for (int32_t d = 0; d < s->columns; d++) {
+            left += square(s->got[n * s->columns + d] - s->made[n * s->columns + d]);
+            error += square(s->got[n * s->columns + d] - expected_row(s, n)[d]);
+        }
+        explained += left <= LEFT * error;
+    }
+    return 2 * explained > s->count;
+}
+
+static bool is_slip(const scene *s, const fa_slip *slip)
+{
+    fa_gradients_slip(s->problem, s->tensors, s->forward, slip, s->tensor, s->rows, s->count, s->made);
+    return explains(s);
+}
+
+static bool is_factor(const scene *s, double factor)
+{
+    for (int32_t n = 0; n < s->count; n++)
+        for (int32_t d = 0; d < s->columns; d++)
+            s->made[n * s->columns + d] = factor * expected_row(s, n)[d];
+    return explains(s);
+}
+
+static bool guess_factor(const scene *s, char *text, size_t size)
+{
+    const double scale = (double)s->problem->scale, log2_e = 1.0 / log(2.0);
+    const struct {
+        double factor;
+        const char *text;
+    } factors[] = {{1.0 / scale, "the scale is missing"},
+                   {scale, "the scale multiplies twice"},
+                   {-1.0, "the sign is wrong"},
+                   {log2_e, "it is in units of log2 e: times 1.4427"},
+                   {1.0 / log2_e, "it is in units of log2 e: times 0.6931"}};
+    for (size_t i = 0; i < sizeof factors / sizeof *factors; i++)
+        if (fabs(factors[i].factor - 1.0) > 1e-3 && is_factor(s, factors[i].factor)) {
+            append(text, size, "%s", factors[i].text);
+            return true;
+        }
+    return false;
+}
+
+/* By the products with the expected rows: one factor for all of them. */
+static bool guess_any_factor(const scene *s, char *text, size_t size)
+{
+    double with = 0.0, own = 0.0;
+    for (int32_t n = 0; n < s->count; n++)
+        for (int32_t d = 0; d < s->columns; d++) {
+            with += s->got[n * s->columns + d] * expected_row(s, n)[d];
+            own += square(expected_row(s, n)[d]);
+        }
+    if (!(own > 0.0) || !is_factor(s, with / own))
+        return false;
+    append(text, size, "every wrong row is the right one times %.4g", with / own);
+    return true;
+}
+
+static bool guess_slip(const scene *s, char *text, size_t size)
+{
+    const fa_problem *p = s->problem;
+    const bool masked = p->causal || p->windowed || p->chunk > 0, dv = s->tensor == FA_GRAD_DV;
+    const struct {
+        bool possible;
+        fa_slip slip;
+        const char *text;
+    } slips[] = {
+        {!dv, {.no_delta = true}, "delta is missing: dS = P dP"},
+        {!dv, {.delta_of_dout = true}, "delta is the sum of dO dO: dO is taken for O"},
+        {p->softcap > 0 && !dv, {.no_slope = true}, "the softcap's derivative is missing"},
+        {masked, {.no_mask = true}, "the mask is missing"},
+        {masked, {.later = 1}, "the last key that a row sees is one too late"},
+        {masked, {.later = -1}, "the last key that a row sees is one too early"},
+    };
+    for (size_t i = 0; i < sizeof slips / sizeof *slips; i++)
+        if (slips[i].possible && is_slip(s, &slips[i].slip)) {
+            append(text, size, "%s", slips[i].text);
+            return true;
+        }
+    return false;
+}
+
+/* dK and dV are sums over the query heads of a group. */
+static bool guess_heads(const scene *s, char *text, size_t size)
+{
+    const int32_t group = s->problem->heads / s->problem->kv_heads;
+    if (s->tensor != FA_GRAD_DK && s->tensor != FA_GRAD_DV)
+        return false;
+    for (int32_t head = 1; group > 1 && head <= group && head <= HEADS; head++)
+        for (int32_t only = 0; only < 2; only++) {
+            const fa_slip slip = {.lost = only ? 0 : head, .only = only ? head : 0};
+            if (!is_slip(s, &slip))
+                continue;
+            append(text, size,
+                   only ? "query head %d of each group alone counts" : "query head %d of each group is lost", head - 1);
+            return true;
+        }
+    return false;
+}
+
+/* The heads with wrong rows, and the first and last of these. */
+static void describe_place(const scene *s, char *text, size_t size)
+{
+    const bool keys = s->tensor != FA_GRAD_DQ;
+    const int32_t heads = keys ? s->problem->kv_heads : s->problem->heads;
+    uint8_t *wrong = fa_alloc((size_t)s->problem->batch * (size_t)heads);
+    int32_t first = INT32_MAX, last = -1, named = 0;
+    for (int64_t i = 0; i < s->expected->row_count; i++) {
+        const fa_row at = fa_gradient_row(s->problem, s->tensor, s->expected->rows[i]);
+        if (!s->bad[i])
+            continue;
+        wrong[(int64_t)at.batch * heads + at.head] = 1;
+        first = at.row < first ? at.row : first;
+        last = at.row > last ? at.row : last;
+    }
+    append(text, size, ", %s %d to %d, batch.%s", keys ? "keys" : "rows", first, last, keys ? "K/V head" : "head");
+    for (int32_t i = 0; i < s->problem->batch * heads; i++)
+        if (wrong[i] && named++ < NAMED)
+            append(text, size, " %d.%d", i / heads, i % heads);
+    append(text, size, "%s", named > NAMED ? " ..." : "");
+    free(wrong);
+}
+
+void fa_gradient_diagnose(const fa_problem *problem, int32_t tensor, const fa_gradient *expected, const uint8_t *bad,
+                          const uint16_t *output, const fa_tensors *tensors, const double *forward, char *text,
+                          size_t size)
+{
+    scene s = {.problem = problem,
+               .tensor = tensor,
+               .columns = expected->columns,
+               .expected = expected,
+               .bad = bad,
+               .tensors = tensors,
+               .forward = forward};
+    look(&s, output);
+    if (s.count > 0 && tensor != FA_GRAD_DSINKS)
+        describe_place(&s, text, size);
+    append(text, size, "%s", s.count > 0 ? "; looks like: " : "");
+    if (s.poison)
+        append(text, size, "never written");
+    else if (s.nonfinite)
+        append(text, size, "NaN or infinity throughout the row");
+    else if (s.zeros)
+        append(text, size, "zeros");
+    else if (s.count > 0 && !guess_factor(&s, text, size) && !guess_slip(&s, text, size) &&
+             !guess_heads(&s, text, size) && !guess_any_factor(&s, text, size))
+        append(text, size, "values follow no simple rule");
+    free(s.got);
+    free(s.made);
+}

@@ -1,0 +1,220 @@
+#include "check/gradient_rules.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check/gradient_mistakes.h"
+
+/* Errors of one tensor, and the limits that they are held to. */
+typedef struct judgement {
+    const fa_problem *problem;
+    int32_t tensor;
+    const fa_gradient *expected;
+    const uint16_t *output;
+    double of_rms, relative, of_row, most; /* |error| <= max(of_rms + relative |x|, most) */
+    double worst_over;
+    int64_t worst; /* the index of its row */
+    double worst_row_over;
+    int64_t worst_row;
+    uint8_t *bad; /* a flag for each row */
+    fa_gradient_verdict v;
+} judgement;
+
+/* Of element d of row i. An infinity is right where the type has no such number. */
+static double error_of(const judgement *j, int64_t i, int32_t d)
+{
+    const int32_t columns = j->expected->columns;
+    const double want = j->expected->exact[i * columns + d];
+    const double got =
+        fa_gradient_value(j->problem, j->tensor, j->output, (size_t)(j->expected->rows[i] * columns + d));
+    const double largest = (double)fa_element_largest(j->problem->dtype);
+    if (j->tensor != FA_GRAD_DSINKS && fabs(want) > largest && fabs(got) >= largest && want * got > 0.0)
+        return 0.0;
+    return isfinite(got) ? fabs(got - want) : INFINITY;
+}
+
+static int64_t count_nonfinite(const judgement *j)
+{
+    const int64_t rows = fa_gradient_rows(j->problem, j->tensor), columns = j->expected->columns;
+    int64_t count = 0;
+#pragma omp parallel for schedule(static) reduction(+ : count) if (rows * columns > 1 << 16)
+    for (int64_t row = 0; row < rows; row++)
+        for (int64_t d = 0; fa_gradient_row(j->problem, j->tensor, row).used && d < columns; d++)
+            count += !isfinite(fa_gradient_value(j->problem, j->tensor, j->output, (size_t)(row * columns + d)));
+    return count;
+}
+
+static double baseline_error(const judgement *j, int64_t at)
+{
+    return fabs((double)j->expected->baseline[at] - j->expected->exact[at]);
+}
+
+/* Root mean squares and largest errors, of the output and of the baseline. */
+static void measure(judgement *j)
+{
+    const fa_gradient *e = j->expected;
+    const int64_t count = e->row_count * e->columns;
+    double squares = 0.0, errors = 0.0, base = 0.0;
+    fa_gradient_verdict *v = &j->v;
+    for (int64_t at = 0; at < count; at++) {
+        const double error = error_of(j, at / e->columns, (int32_t)(at % e->columns)), own = baseline_error(j, at);
+        squares += e->exact[at] * e->exact[at];
+        errors += error * error;
+        base += own * own;
+        v->max_abs_err = error > v->max_abs_err ? error : v->max_abs_err;
+        v->baseline_max_abs_err = own > v->baseline_max_abs_err ? own : v->baseline_max_abs_err;
+    }
+    const double elements = count > 0 ? (double)count : 1.0;
+    v->rows_checked = e->row_count;
+    v->rms = sqrt(squares / elements);
+    v->rmse = sqrt(errors / elements);
+    v->baseline_rmse = sqrt(base / elements);
+    v->nonfinite = count_nonfinite(j);
+}
+
+static void set_limits(judgement *j)
+{
+    const fa_gradient *e = j->expected;
+    fa_gradient_verdict *v = &j->v;
+    const double coarse = fa_dtype_coarseness(j->problem->dtype);
+    const double rmse = (coarse > 1.0 ? 5e-3 : FA_GRADIENT_RMSE) * v->rms;
+    j->of_rms = FA_GRADIENT_OF_RMS * coarse * v->rms + e->slack;
+    j->relative = FA_GRADIENT_RELATIVE * coarse;
+    j->of_row = FA_GRADIENT_ROW * coarse;
+    v->baseline_fails = v->baseline_rmse > rmse;
+    for (int64_t at = 0; at < e->row_count * e->columns; at++)
+        v->baseline_fails |= baseline_error(j, at) > j->of_rms + j->relative * fabs(e->exact[at]);
+    double noise_squares = 0.0, most_noise = 0.0;
+    for (int64_t i = 0; i < e->row_count; i++) {
+        noise_squares += e->noise[i] * e->noise[i];
+        most_noise = fmax(most_noise, e->noise[i]);
+    }
+    const double noise = sqrt(noise_squares / fmax((double)(e->row_count * e->columns), 1.0));
+    v->rmse_limit = (v->baseline_fails ? fmax(rmse, 2.0 * fmax(v->baseline_rmse, noise)) : rmse) + 0.25 * e->slack;
+    j->most = v->baseline_fails ? 2.0 * fmax(v->baseline_max_abs_err, most_noise) + e->slack : 0.0;
+}
+
+/* Marks a row that breaks a rule, and keeps the worst element. */
+static void judge_row(judgement *j, int64_t i)
+{
+    const fa_gradient *e = j->expected;
+    double squares = 0.0, errors = 0.0;
+    for (int32_t d = 0; d < e->columns; d++) {
+        const int64_t at = i * e->columns + d;
+        const double error = error_of(j, i, d), x = fabs(e->exact[at]);
+        const double limit = fmax(j->of_rms + j->relative * x, j->most), over = error / limit;
+        squares += x * x;
+        errors += error * error;
+        if (!(error <= limit)) {
+            j->v.mismatches++;
+            j->bad[i] = 1;
+        }
+        if (!(over <= j->worst_over)) {
+            const fa_row row = fa_gradient_row(j->problem, j->tensor, e->rows[i]);
+            const int32_t head = j->tensor == FA_GRAD_DSINKS ? d : row.head;
+            j->worst = i;
+            j->worst_over = isfinite(over) ? over : INFINITY;
+            j->v.worst = (fa_place){.batch = row.batch, .head = head, .row = row.row, .col = d};
+        }
+    }
+    const double slack = e->slack * sqrt(e->columns), length = sqrt(errors), whole = sqrt(squares);
+    if (whole > 0.0)
+        j->v.worst_row_rel_l2 = fmax(j->v.worst_row_rel_l2, length / whole);
+    const double over_row = length / (j->of_row * whole + FA_GRADIENT_NOISE * e->noise[i] + slack);
+    if (!(over_row <= j->worst_row_over)) {
+        j->worst_row_over = over_row;
+        j->worst_row = i;
+    }
+    j->bad[i] |= !(over_row <= 1.0);
+}
+
+static void explain(judgement *j, int64_t wrong_rows)
+{
+    fa_gradient_verdict *v = &j->v;
+    const bool keys = j->tensor == FA_GRAD_DK || j->tensor == FA_GRAD_DV, rmse_ok = v->rmse <= v->rmse_limit;
+    char *text = v->failure;
+    if (v->nonfinite > 0)
+        snprintf(text, sizeof v->failure, "%s: %lld elements are not finite", v->tensor, (long long)v->nonfinite);
+    else if (v->mismatches > 0)
+        snprintf(text, sizeof v->failure, "%s: |error| > %.3g + %.3g |x| in %lld elements", v->tensor,
+                 fmax(j->of_rms, j->most), j->relative, (long long)v->mismatches);
+    else if (!rmse_ok)
+        snprintf(text, sizeof v->failure, "%s: rmse %.4g > %.4g (root mean square %.4g)", v->tensor, v->rmse,
+                 v->rmse_limit, v->rms);
+    else
+        snprintf(text, sizeof v->failure, "%s: the error of a row is %.3g times as long as rounding explains",
+                 v->tensor, j->worst_row_over);
+    const size_t used = strlen(text);
+    const int64_t columns = j->expected->columns;
+    const bool by_row = v->nonfinite == 0 && v->mismatches == 0 && rmse_ok;
+    const int64_t at = by_row ? j->worst_row : j->worst;
+    const fa_row place = fa_gradient_row(j->problem, j->tensor, j->expected->rows[at]);
+    if (by_row)
+        v->worst = (fa_place){.batch = place.batch, .head = place.head, .row = place.row, .col = v->worst.col};
+    snprintf(
+        text + used, sizeof v->failure - used,
+        "; worst at batch %d %s %d %s %d col %d: %.6g, expected %.6g; wrong rows: %lld of %lld", v->worst.batch,
+        keys ? "K/V head" : "head", v->worst.head, keys ? "key" : "row", v->worst.row, v->worst.col,
+        fa_gradient_value(j->problem, j->tensor, j->output, (size_t)(j->expected->rows[at] * columns + v->worst.col)),
+        j->expected->exact[at * columns + v->worst.col], (long long)wrong_rows, (long long)v->rows_checked);
+}
+
+fa_gradient_verdict fa_judge_gradient(const fa_problem *problem, int32_t tensor, const fa_gradient *expected,
+                                      const uint16_t *output, const fa_tensors *tensors, const double *forward,
+                                      uint8_t *suspects)
+{
+    judgement j = {.problem = problem, .tensor = tensor, .expected = expected, .output = output};
+    fa_gradient_verdict *v = &j.v;
+    int64_t wrong_rows = 0;
+    j.bad = fa_alloc((size_t)expected->row_count + 1);
+    snprintf(v->tensor, sizeof v->tensor, "%s", fa_gradient_name(tensor));
+    snprintf(v->reference, sizeof v->reference, "cpu");
+    measure(&j);
+    set_limits(&j);
+    for (int64_t i = 0; i < expected->row_count; i++)
+        judge_row(&j, i);
+    const bool rmse_ok = v->rmse <= v->rmse_limit;
+    for (int64_t i = 0; i < expected->row_count; i++)
+        wrong_rows += j.bad[i] = j.bad[i] || !rmse_ok;
+    v->passed = wrong_rows == 0 && rmse_ok && v->nonfinite == 0;
+    if (!v->passed) {
+        explain(&j, wrong_rows);
+        if (tensors != NULL)
+            fa_gradient_diagnose(problem, tensor, expected, j.bad, output, tensors, forward, v->failure,
+                                 sizeof v->failure);
+    }
+    if (suspects != NULL)
+        memcpy(suspects, j.bad, (size_t)expected->row_count);
+    free(j.bad);
+    return *v;
+}
+
+void fa_gradient_verdict_merge(fa_gradient_verdict *into, const fa_gradient_verdict *next)
+{
+    if (into->tensor[0] == '\0') {
+        *into = *next;
+        return;
+    }
+    const bool next_is_worse = into->passed != next->passed ? !next->passed : !(next->max_abs_err <= into->max_abs_err);
+    fa_gradient_verdict merged = next_is_worse ? *next : *into;
+    merged.rows_checked = into->rows_checked + next->rows_checked;
+    merged.mismatches = into->mismatches + next->mismatches;
+    merged.nonfinite = into->nonfinite + next->nonfinite;
+    merged.baseline_fails = into->baseline_fails || next->baseline_fails;
+    merged.repeats_max_abs = fmax(into->repeats_max_abs, next->repeats_max_abs);
+    *into = merged;
+}
+
+double fa_gradient_apart(const fa_problem *problem, int32_t tensor, const uint16_t *first, const uint16_t *again)
+{
+    const int64_t rows = fa_gradient_rows(problem, tensor), columns = fa_gradient_columns(problem, tensor);
+    double most = 0.0;
+    for (int64_t i = 0; i < rows * columns; i++) {
+        const double apart = fabs(fa_gradient_value(problem, tensor, first, (size_t)i) -
+                                  fa_gradient_value(problem, tensor, again, (size_t)i));
+        most = apart > most ? apart : most; /* poison between sequences is NaN */
+    }
+    return most;
+}
