@@ -67,16 +67,14 @@ __device__ __forceinline__ void load_q(const fa_params &p, const query_tile &til
 
 /* A tile of keys from `key0` on out of pages, to `place(row, col)`; keys past the last become zero. */
 template <int COLS, class PLACE>
-__device__ __forceinline__ void load_from_pages(const fa_params &p, const query_tile &tile, const fa_element *src_g,
-                                                fa_i64 stride_page, fa_i64 stride_s, int key0, bool aligned,
+__device__ __forceinline__ void load_from_pages(const query_tile &tile, const paged_rows &rows, int key0, bool aligned,
                                                 const PLACE &place)
 {
-    const fa_i32 *table = page_table(p, tile.seq.batch);
     for (int piece = threadIdx.x; piece < FA_N * COLS / FA_VEC; piece += THREADS) {
         const int row = piece / (COLS / FA_VEC), col = piece % (COLS / FA_VEC) * FA_VEC;
         vec_t<FA_VEC> raw = {};
         if (key0 + row < tile.keys) {
-            const fa_element *row_g = src_g + row_in_pages(p, table, key0 + row, stride_page, stride_s) + col;
+            const fa_element *row_g = row_at(rows, key0 + row, col);
             if (aligned)
                 raw = *reinterpret_cast<const vec_t<FA_VEC> *>(row_g);
             for (int i = 0; !aligned && i < FA_VEC; i++)
@@ -246,6 +244,11 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
     const bool v_aligned = rows_aligned<FA_VEC>(p.v, p.v_stride_b, p.v_stride_h, p.v_stride_s);
     const head_scores scores = scores_of_head(p, tile.seq, tile.head);
     load_q(p, tile, q_s);
+#if FA_FEATURES & FA_FEATURE_PAGED
+    const int kv_head = tile.head / (p.heads / p.kv_heads);
+    const paged_rows k_rows = kv_rows_of(p, p.k, p.k_stride_b, p.k_stride_h, p.k_stride_s, tile.seq.batch, kv_head);
+    const paged_rows v_rows = kv_rows_of(p, p.v, p.v_stride_b, p.v_stride_h, p.v_stride_s, tile.seq.batch, kv_head);
+#endif
 
     float m_r[ROWS], l_r[ROWS], o_r[ROWS][CHUNKS][4] = {};
 #pragma unroll
@@ -258,13 +261,13 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
     for (int key0 = tile.first_key; key0 < tile.keys; key0 += FA_N) {
         const int keys = tile.keys - key0;
         __syncthreads(); /* the previous tile has been used */
-        if constexpr (HAS_PAGES) {
-            load_from_pages<FA_DIM>(p, tile, tile.k_g, p.k_stride_b, p.k_stride_s, key0, k_aligned, k_place);
-            load_from_pages<FA_DIM_V>(p, tile, tile.v_g, p.v_stride_b, p.v_stride_s, key0, v_aligned, v_place);
-        } else {
-            load_rows<FA_N, FA_DIM>(tile.k_g + key0 * p.k_stride_s, p.k_stride_s, keys, k_aligned, k_place);
-            load_rows<FA_N, FA_DIM_V>(tile.v_g + key0 * p.v_stride_s, p.v_stride_s, keys, v_aligned, v_place);
-        }
+#if FA_FEATURES & FA_FEATURE_PAGED
+        load_from_pages<FA_DIM>(tile, k_rows, key0, k_aligned, k_place);
+        load_from_pages<FA_DIM_V>(tile, v_rows, key0, v_aligned, v_place);
+#else
+        load_rows<FA_N, FA_DIM>(tile.k_g + key0 * p.k_stride_s, p.k_stride_s, keys, k_aligned, k_place);
+        load_rows<FA_N, FA_DIM_V>(tile.v_g + key0 * p.v_stride_s, p.v_stride_s, keys, v_aligned, v_place);
+#endif
         __syncthreads();
 
         float s_r[ROWS][LANE_KEYS];

@@ -10,6 +10,7 @@
  * Builds on: wmma (examples/mma_plain.cu is a simpler step between the two).
  * Knobs: M query rows and N keys of a tile; WARPS (those beyond M / 16 form groups that share out the keys); STAGES of
  *   K and V; SWIZZLE (XOR, or padded rows); SPLITS (blocks that share out the keys; the last one combines); maxreg.
+ * Pages: rows are looked up in the page table, by every thread those that it copies. Pages may have any size.
  * Shared memory: Q [M] rows, then STAGES slots of V and of K some keys ahead, [GROUPS * N] rows each; partial results
  *   reuse all of it.
  * Limits: M and N multiples of 16; dim a multiple of 8 from 16 to 256. */
@@ -18,8 +19,8 @@
 
 FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = SMEM_BYTES, .workspace_bytes_per_block = WORKSPACE_BYTES,
                .writes_lse = FA_LSE, .serves_bf16 = 1,
-               .serves = FA_FEATURE_VARLEN | FA_FEATURE_WINDOW | FA_FEATURE_CHUNK | FA_FEATURE_SOFTCAP |
-                         FA_FEATURE_SINK | FA_FEATURE_ALIBI | FA_FEATURE_DIM_V);
+               .serves = FA_FEATURE_VARLEN | FA_FEATURE_PAGED | FA_FEATURE_WINDOW | FA_FEATURE_CHUNK |
+                         FA_FEATURE_SOFTCAP | FA_FEATURE_SINK | FA_FEATURE_ALIBI | FA_FEATURE_MASK | FA_FEATURE_DIM_V);
 
 /* Row references from all of Q K^T: the largest score of each of the warp's rows in this block. Rare, so simple. */
 template <class FINISH>

@@ -7,7 +7,7 @@
  * Softmax: online, with the exact maximum of the keys seen so far.
  * Builds on: mma.   Knobs: m (packed rows), n (keys of a tile), warps, stages, splits.
  * Shared memory: K and V [groups][stages][2][n][dim + 8]; after the loop the parts of the groups [groups][m][dim + 8].
- * Features: what mma serves, and pages of any size.
+ * Features: what mma serves.
  * Limits: dim up to 256, multiples of 8. */
 #include "mma/combine.cuh"
 #include "shared/packed.cuh"
@@ -47,12 +47,11 @@ constexpr int SMEM_BYTES = larger(larger(RING_BYTES, PARTS_BYTES), PAIR_BYTES);
 FA_KERNEL_INFO(.threads = BLOCK_THREADS, .smem_dynamic_bytes = SMEM_BYTES, .workspace_bytes_per_block = WORKSPACE_BYTES,
                .pack_heads = 1, .writes_lse = FA_LSE, .serves_bf16 = 1,
                .serves = FA_FEATURE_VARLEN | FA_FEATURE_PAGED | FA_FEATURE_WINDOW | FA_FEATURE_CHUNK |
-                         FA_FEATURE_SOFTCAP | FA_FEATURE_SINK | FA_FEATURE_ALIBI | FA_FEATURE_DIM_V);
+                         FA_FEATURE_SOFTCAP | FA_FEATURE_SINK | FA_FEATURE_ALIBI | FA_FEATURE_MASK | FA_FEATURE_DIM_V);
 
 /* The keys that a block works on: tiles [begin, end) of a K/V head. */
 struct key_tiles {
-    const fa_element *k_g, *v_g; /* of a K/V head: the first row, in pages that of the first page that there is */
-    const fa_i32 *pages;         /* of the sequence, where there are pages */
+    kv_rows k, v;
     int begin, end;
     bool aligned; /* 16-byte copies */
 };
@@ -69,11 +68,9 @@ __device__ __forceinline__ key_tiles find_keys(const fa_params &p, const packed_
     const fa_i64 tiles = some;
     keys.begin = first + static_cast<int>(tiles * tile.split / SPLITS);
     keys.end = first + static_cast<int>(tiles * (tile.split + 1) / SPLITS);
-    const fa_i64 batch = HAS_PAGES ? 0 : tile.batch;
-    keys.pages = HAS_PAGES ? page_table(p, tile.batch) : nullptr;
-    keys.k_g = static_cast<const fa_element *>(p.k) + batch * p.k_stride_b + tile.kv_head * p.k_stride_h;
-    keys.v_g = static_cast<const fa_element *>(p.v) + batch * p.v_stride_b + tile.kv_head * p.v_stride_h;
-    const fa_i64 addresses = reinterpret_cast<fa_i64>(keys.k_g) | reinterpret_cast<fa_i64>(keys.v_g);
+    keys.k = kv_rows_of(p, p.k, p.k_stride_b, p.k_stride_h, p.k_stride_s, tile.batch, tile.kv_head);
+    keys.v = kv_rows_of(p, p.v, p.v_stride_b, p.v_stride_h, p.v_stride_s, tile.batch, tile.kv_head);
+    const fa_i64 addresses = reinterpret_cast<fa_i64>(keys.k.data_g) | reinterpret_cast<fa_i64>(keys.v.data_g);
     keys.aligned = (addresses | (p.k_stride_s | p.v_stride_s) * 2) % 16 == 0;
     if constexpr (HAS_PAGES)
         keys.aligned = keys.aligned && (p.k_stride_b | p.v_stride_b) % 8 == 0;
@@ -82,20 +79,16 @@ __device__ __forceinline__ key_tiles find_keys(const fa_params &p, const packed_
 
 /* N rows of K or V from `row` on into a tile; rows past the last key become zero. */
 template <int COLUMNS>
-__device__ __forceinline__ void load_tile(fa_element *tile_s, const fa_element *head_g, fa_i64 stride, int row,
-                                          int seq_kv, bool aligned, int thread, const fa_params &p, const fa_i32 *pages,
-                                          fa_i64 stride_page)
+__device__ __forceinline__ void load_tile(fa_element *tile_s, const kv_rows &rows, int row, int seq_kv, bool aligned,
+                                          int thread)
 {
-    constexpr int CHUNKS = COLUMNS / 8; /* of 8 elements, 16 bytes */
-#pragma unroll 4
+    constexpr int CHUNKS = COLUMNS / 8;                   /* of 8 elements, 16 bytes */
+    constexpr int AT_ONCE = HAS_PAGES && M == 64 ? 2 : 4; /* more would spill */
+#pragma unroll AT_ONCE
     for (int item = thread; item < N * CHUNKS; item += GROUP_THREADS) {
         const int at = item / CHUNKS, chunk = item % CHUNKS, key = row + at;
         fa_element *to_s = tile_s + at * ((COLUMNS + 15) / 16 * 16 + 8) + chunk * 8;
-        const fa_element *from_g = head_g + chunk * 8;
-        if constexpr (HAS_PAGES)
-            from_g += row_in_pages(p, pages, min(key, seq_kv - 1), stride_page, stride);
-        else
-            from_g += min(key, seq_kv - 1) * stride;
+        const fa_element *from_g = row_at(rows, min(key, seq_kv - 1), chunk * 8);
         if (aligned) {
             cp_async_16(to_s, from_g, key < seq_kv ? 16 : 0);
         } else {
@@ -125,10 +118,10 @@ __device__ __forceinline__ void load_keys(fa_element *ring_s, const key_tiles &k
 {
     if (tile < keys.end) {
         fa_element *k_s = ring_s + slot * SLOT_HALVES;
-        load_tile<FA_DIM>(k_s, keys.k_g, p.k_stride_s, tile * N, p.seq_kv, keys.aligned, thread, p, keys.pages,
-                          p.k_stride_b);
-        load_tile<FA_DIM_V>(k_s + N * PITCH, keys.v_g, p.v_stride_s, tile * N, p.seq_kv, keys.aligned, thread, p,
-                            keys.pages, p.v_stride_b);
+        const kv_rows k = reload_strides(keys.k, p, p.k_stride_b, p.k_stride_s);
+        const kv_rows v = reload_strides(keys.v, p, p.v_stride_b, p.v_stride_s);
+        load_tile<FA_DIM>(k_s, k, tile * N, p.seq_kv, keys.aligned, thread);
+        load_tile<FA_DIM_V>(k_s + N * PITCH, v, tile * N, p.seq_kv, keys.aligned, thread);
     }
     cp_async_commit();
 }
@@ -149,6 +142,7 @@ struct band {
 #if FA_FEATURES
     int first[2], position[2]; /* with windows and chunks from this one on; place among the keys */
     float slope[2];
+    int query[2];
 #endif
 };
 
@@ -181,6 +175,7 @@ __device__ __forceinline__ void begin_band(band &mine, const fa_params &p, const
         mine.limit[h] = seen.end, mine.first[h] = seen.first;
         mine.position[h] = position_of(seq, rows[h].query);
         mine.slope[h] = scores_of_head(p, seq, rows[h].head).slope;
+        mine.query[h] = rows[h].query;
 #else
         mine.limit[h] = keys_of_row(p, rows[h].query);
 #endif
@@ -236,7 +231,8 @@ __device__ __forceinline__ void online_softmax(float (&s)[N / 8][4], band &mine,
             for (int i = 2 * h; i < 2 * h + 2; ++i) {
 #if FA_FEATURES
                 const int at = key + t * 8 + lane % 4 * 2 + i % 2;
-                const bool seen = at < mine.limit[h] && (!HAS_FIRST_KEY || at >= mine.first[h]);
+                const bool seen = at < mine.limit[h] && (!HAS_FIRST_KEY || at >= mine.first[h]) &&
+                                  (!HAS_MASK || mask_shows(scores, mine.query[h], at));
                 s[t][i] =
                     seen ? changed_score(s[t][i], scores, mine.slope[h], mine.position[h] - at) * scale_log2 : -INF;
 #else

@@ -14,16 +14,17 @@ __device__ __forceinline__ head_rows head_of(const void *data, fa_i64 stride_b, 
     return {static_cast<fa_element *>(const_cast<void *>(data)) + batch * stride_b + head * stride_h, stride_s};
 }
 
-/* The stride of batches; with lengths it is unused. */
+/* The stride of batches; with lengths it is unused. Of K and V it is that of pages, where there are some. */
 __device__ __forceinline__ fa_i64 of_batch(fa_i64 stride) { return HAS_VARLEN ? 0 : stride; }
+__device__ __forceinline__ fa_i64 of_kv_batch(fa_i64 stride) { return HAS_PAGES ? stride : of_batch(stride); }
 
 /* Whether every row that is read, or written, starts at a multiple of 16 bytes, as 16-byte copies need. */
 __device__ __forceinline__ bool reads_are_aligned(const fa_params &p)
 {
     const fa_i64 pointers =
         reinterpret_cast<fa_i64>(p.q) | reinterpret_cast<fa_i64>(p.k) | reinterpret_cast<fa_i64>(p.v);
-    const fa_i64 strides = of_batch(p.q_stride_b) | p.q_stride_h | p.q_stride_s | of_batch(p.k_stride_b) |
-                           p.k_stride_h | p.k_stride_s | of_batch(p.v_stride_b) | p.v_stride_h | p.v_stride_s;
+    const fa_i64 strides = of_batch(p.q_stride_b) | p.q_stride_h | p.q_stride_s | of_kv_batch(p.k_stride_b) |
+                           p.k_stride_h | p.k_stride_s | of_kv_batch(p.v_stride_b) | p.v_stride_h | p.v_stride_s;
     return (pointers | strides * 2) % 16 == 0;
 }
 
@@ -34,7 +35,7 @@ __device__ __forceinline__ bool writes_are_aligned(const fa_params &p)
 
 /* What a block works on. Without windows and chunks row i sees keys 0 .. i + ahead, no further than the last. */
 struct block_state {
-    head_rows k, v;
+    kv_rows k, v;
     int first_row, head, batch, split;
     int ahead;
     int begin, end;   /* rounds */
@@ -91,9 +92,10 @@ __device__ __forceinline__ void plan_block(block_state &block, const fa_params &
     block.end = min(block.begin + share, rounds);
 #endif
     const int kv_head = p.heads == p.kv_heads ? block.head : divide(block.head, divide(p.heads, p.kv_heads));
-    block.k = head_of(p.k, p.k_stride_b, p.k_stride_h, p.k_stride_s, block.batch, kv_head);
-    block.v = head_of(p.v, p.v_stride_b, p.v_stride_h, p.v_stride_s, block.batch, kv_head);
-    block.packed = block.aligned && p.q_stride_s == FA_DIM && p.k_stride_s == FA_DIM && p.v_stride_s == FA_DIM_V;
+    block.k = kv_rows_of(p, p.k, p.k_stride_b, p.k_stride_h, p.k_stride_s, block.batch, kv_head);
+    block.v = kv_rows_of(p, p.v, p.v_stride_b, p.v_stride_h, p.v_stride_s, block.batch, kv_head);
+    block.packed =
+        !HAS_PAGES && block.aligned && p.q_stride_s == FA_DIM && p.k_stride_s == FA_DIM && p.v_stride_s == FA_DIM_V;
     const int rest = p.seq_kv - AHEAD_KEYS;
     block.whole_end =
         block.packed && rest >= 0 ? min(block.end, (rest % k_layout::SPAN == 0 ? p.seq_kv : rest) / ROUND_KEYS) : 0;

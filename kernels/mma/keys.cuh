@@ -14,6 +14,12 @@ struct warp_keys {
     int begin, end;           /* the rounds that have keys that some row sees */
 };
 
+/* The first key that the bits of a mask are for. */
+__device__ __forceinline__ int first_of_mask(const fa_params &p)
+{
+    return p.mask_keys == 0 ? 0 : max(p.seq_kv - p.mask_keys, 0);
+}
+
 __device__ __forceinline__ warp_keys keys_of_warp(const block_state &block, int warp_row, int group, const fa_params &p)
 {
     warp_keys keys;
@@ -24,7 +30,7 @@ __device__ __forceinline__ warp_keys keys_of_warp(const block_state &block, int 
         const key_range all = keys_seen_by_all(p, own_sequence(p, block.batch), keys.first_row, last_row);
         const bool sees = keys.first_row <= last_row && some.first < some.end;
         keys.whole_first = uniform_by_reduction(all.first);
-        keys.whole_keys = uniform_by_reduction(all.end);
+        keys.whole_keys = uniform_by_reduction(HAS_MASK ? min(all.end, first_of_mask(p)) : all.end);
         keys.begin =
             max(block.begin, (some.first - keys.first_key - N) / ROUND_KEYS + (some.first >= keys.first_key + N));
         keys.end = sees ? min(block.end, (some.end - keys.first_key + ROUND_KEYS - 1) / ROUND_KEYS) : block.begin;
@@ -33,10 +39,30 @@ __device__ __forceinline__ warp_keys keys_of_warp(const block_state &block, int 
     const int seq_kv = p.seq_kv;
     const int some_keys = min(keys.first_row + ROWS + block.ahead, seq_kv) - keys.first_key;
     keys.whole_first = 0;
-    keys.whole_keys = uniform_by_reduction(min(keys.first_row + 1 + block.ahead, seq_kv));
+    keys.whole_keys = uniform_by_reduction(min(keys.first_row + 1 + block.ahead, HAS_MASK ? first_of_mask(p) : seq_kv));
     keys.begin = block.begin;
     keys.end = min(block.end, some_keys > 0 ? (some_keys + ROUND_KEYS - 1) / ROUND_KEYS : 0);
     return keys;
+}
+
+/* Hides what the bits of a mask hide in tiles first .. end of w.s, the scores of the keys from `key` on. */
+__device__ __forceinline__ void hide_by_bits(warp_state &w, const block_state &block, int row, int key, int first,
+                                             int end, const fa_params &p)
+{
+    const head_scores scores = scores_of_head(p, own_sequence(p, block.batch), block.head);
+    const int column = key + reload_thread_index() % 4 * 2;
+#pragma unroll
+    for (int i = 0; i < BANDS * 2; ++i) {
+        const int query = min(row + i * 8, p.seq_q - 1);
+#pragma unroll
+        for (int t = first; t < end; ++t)
+#pragma unroll
+            for (int e = 0; e < 2; ++e) {
+                const int at = min(column + (t - first) * 8 + e, p.seq_kv - 1);
+                if (!mask_shows(scores, query, at))
+                    w.s[t][i / 2][i % 2 * 2 + e] = -INF;
+            }
+    }
 }
 
 /* Masks tiles first .. end of w.s: the scores of the keys from `key` on. */
@@ -58,6 +84,8 @@ __device__ __forceinline__ void mask_keys(warp_state &w, const warp_keys &keys, 
                 last_key[b][h] = min(row + b * 16 + h * 8 + block.ahead, last) - key;
         }
     mask_scores(w, first_key, last_key, first, end);
+    if constexpr (HAS_MASK)
+        hide_by_bits(w, block, row, key, first, end, p);
 }
 
 /* What the features make of tiles first .. end of w.s, the products of the keys from `key` on. */
@@ -72,9 +100,9 @@ __device__ __forceinline__ void change_keys(warp_state &w, const warp_keys &keys
                       first, end);
 }
 
-/* A row that may not see the warp's first keys, or sees better ones later, has a guess for its reference: the largest
+/* A row that may not see the warp's first keys (a mask may hide them, too), or sees better ones later, has a guess for its reference: the largest
  * score that these keys would have nearby. If the guess was too high, the row's sum is too small: has_lost_sum. */
-constexpr bool GUESSES = HAS_FIRST_KEY || HAS_ALIBI;
+constexpr bool GUESSES = HAS_FIRST_KEY || HAS_ALIBI || HAS_MASK;
 
 __device__ __forceinline__ void guess_row_max(float (&row_max)[BANDS][2], const warp_state &w, const warp_keys &keys,
                                               const block_state &block, int first_key, const fa_params &p)

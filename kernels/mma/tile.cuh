@@ -139,12 +139,6 @@ struct copy_layout {
     }
 };
 
-/* Rows of one head in global memory. */
-struct head_rows {
-    fa_element *data_g;
-    fa_i64 stride;
-};
-
 /* Two elements times a float. */
 __device__ __forceinline__ unsigned scale_pair(unsigned elements, float factor)
 {
@@ -199,6 +193,21 @@ __device__ __forceinline__ void load_whole_tile(smem_addr tile_at, const head_ro
         load_pass<ROWS, COLUMNS, true>(tile_at, from_g, share.smem_offset, pass, ROWS, thread);
 }
 
+/* 8 elements to shared memory, or zeros. */
+__device__ __forceinline__ void copy_chunk(smem_addr dst_at, const fa_element *src_g, bool valid, bool aligned)
+{
+    if (aligned) {
+        cp_async_16_at(dst_at, src_g, valid ? 16 : 0);
+        return;
+    }
+    const unsigned short *halves_g = reinterpret_cast<const unsigned short *>(src_g);
+    unsigned words[4] = {0, 0, 0, 0};
+    if (valid)
+        for (int i = 0; i < 4; ++i)
+            words[i] = halves_g[2 * i] | static_cast<unsigned>(halves_g[2 * i + 1]) << 16;
+    st_shared_16_at(dst_at, make_uint4(words[0], words[1], words[2], words[3]));
+}
+
 /* Any rows from first_row on, at any stride; those from row `rows` of the head on become zero. Unless `aligned` they
  * may start at any even address, and the copy is not asynchronous. */
 template <int ROWS, int COLUMNS>
@@ -223,17 +232,22 @@ __device__ __forceinline__ void load_tile(smem_addr tile_at, const head_rows &he
         const int row = item / layout::CHUNKS, chunk = item % layout::CHUNKS;
         const bool valid = first_row + row < rows && (COLUMNS % 16 == 0 || chunk * 8 < COLUMNS);
         const fa_element *src_g = head.data_g + (valid ? (first_row + row) * head.stride + chunk * 8 : 0);
-        const smem_addr dst_at = tile_at + row_layout<COLUMNS>::offset(row, chunk);
-        if (aligned) {
-            cp_async_16_at(dst_at, src_g, valid ? 16 : 0);
-            continue;
-        }
-        const unsigned short *halves_g = reinterpret_cast<const unsigned short *>(src_g);
-        unsigned words[4] = {0, 0, 0, 0};
-        if (valid)
-            for (int i = 0; i < 4; ++i)
-                words[i] = halves_g[2 * i] | static_cast<unsigned>(halves_g[2 * i + 1]) << 16;
-        st_shared_16_at(dst_at, make_uint4(words[0], words[1], words[2], words[3]));
+        copy_chunk(tile_at + row_layout<COLUMNS>::offset(row, chunk), src_g, valid, aligned);
+    }
+}
+
+/* The same out of pages, a row at a time: which page a row lies in, its threads each find. */
+template <int ROWS, int COLUMNS>
+__device__ __forceinline__ void load_tile(smem_addr tile_at, const paged_rows &head, int first_row, int rows,
+                                          bool aligned, unsigned thread)
+{
+    constexpr int CHUNKS = row_layout<COLUMNS>::CHUNKS;
+#pragma unroll 2
+    for (unsigned item = thread; item < ROWS * CHUNKS; item += THREADS) {
+        const int row = item / CHUNKS, chunk = item % CHUNKS;
+        const bool valid = first_row + row < rows && (COLUMNS % 16 == 0 || chunk * 8 < COLUMNS);
+        const fa_element *src_g = row_at(head, min(first_row + row, rows - 1), valid ? chunk * 8 : 0);
+        copy_chunk(tile_at + row_layout<COLUMNS>::offset(row, chunk), src_g, valid, aligned);
     }
 }
 

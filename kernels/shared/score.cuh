@@ -66,6 +66,13 @@ __device__ __forceinline__ float accurate_tanh(float x)
     return magnitude < SMALL_TANH ? small_tanh(x) : copysignf(large, x);
 }
 
+/* Do the bits of a mask show the row this key? Both are of the sequence. */
+__device__ __forceinline__ bool mask_shows(const head_scores &scores, int row, int key)
+{
+    const fa_i64 bit = static_cast<fa_i64>(row) * scores.mask_keys + (key - scores.mask_first);
+    return key < scores.mask_first || (scores.mask_g[bit / 8] >> bit % 8 & 1) != 0;
+}
+
 /* The score of a key that the row sees by its range; the bits of a mask may still hide it. */
 __device__ __forceinline__ float modified_score(const fa_params &p, const sequence &seq, const head_scores &scores,
                                                 float score, int row, int key)
@@ -76,11 +83,8 @@ __device__ __forceinline__ float modified_score(const fa_params &p, const sequen
         score = fmaf(-scores.slope, fabsf(static_cast<float>(position_of(seq, row) - key)), score);
     if constexpr (HAS_BIAS)
         score = fmaf(static_cast<float>(scores.bias_g[row * p.bias_stride_q + key]), scores.of_bias, score);
-    if constexpr (HAS_MASK) {
-        const fa_i64 bit = static_cast<fa_i64>(row) * scores.mask_keys + (key - scores.mask_first);
-        if (key >= scores.mask_first && (scores.mask_g[bit / 8] >> bit % 8 & 1) == 0)
-            score = -INF;
-    }
+    if constexpr (HAS_MASK)
+        score = mask_shows(scores, row, key) ? score : -INF;
     return score;
 }
 

@@ -81,6 +81,8 @@ __device__ __forceinline__ void become_sequence(fa_params &p, const sequence &se
     if (p.lse != nullptr)
         p.lse += seq.first_q * p.lse_stride_s;
     p.slopes += seq.batch * p.slopes_stride_b;
+    if constexpr ((FA_FEATURES & FA_FEATURE_MASK) != 0)
+        p.mask_start += seq.batch;
     if constexpr (HAS_PAGES)
         p.pages = page_table(p, seq.batch), p.page_start = nullptr, p.pages_stride = 0;
     p.seq_q = seq.seq_q, p.seq_kv = seq.seq_kv;
@@ -104,17 +106,67 @@ __device__ __forceinline__ fa_element *key_rows(const void *tensor, const sequen
                                                 fa_i64 stride_h, fa_i64 stride_s, int kv_head)
 {
     fa_element *start = static_cast<fa_element *>(const_cast<void *>(tensor));
-    if constexpr (HAS_PAGES) /* of the first page that there is: row_in_pages leads on */
+    if constexpr (HAS_PAGES) /* of the first page that there is */
         return start + kv_head * stride_h;
     return start + (HAS_VARLEN ? seq.first_kv * stride_s : seq.batch * stride_b) + kv_head * stride_h;
 }
 
-/* A key's row from key_rows on. */
-__device__ __forceinline__ fa_i64 row_in_pages(const fa_params &p, const fa_i32 *table, int key, fa_i64 stride_page,
-                                               fa_i64 stride_s)
+/* Rows of one head in global memory. */
+struct head_rows {
+    fa_element *data_g;
+    fa_i64 stride;
+};
+
+/* Rows of a sequence's keys or values that lie in pages. data_g: the head's in the first page that there is. */
+struct paged_rows : head_rows {
+    fa_i64 stride_page;
+    const fa_i32 *table;    /* the number of each of the sequence's pages */
+    unsigned size, inverse; /* rows of a page; 2^32 / size, rounded down */
+};
+
+/* Rows of K or V. */
+#if FA_FEATURES & FA_FEATURE_PAGED
+using kv_rows = paged_rows;
+#else
+using kv_rows = head_rows;
+#endif
+
+/* stride_b: of batches, or of pages. */
+__device__ __forceinline__ kv_rows kv_rows_of(const fa_params &p, const void *data, fa_i64 stride_b, fa_i64 stride_h,
+                                              fa_i64 stride_s, int batch, int kv_head)
 {
-    const unsigned page = static_cast<unsigned>(key) / static_cast<unsigned>(p.page_size);
-    return table[page] * stride_page + (key - static_cast<int>(page) * p.page_size) * stride_s;
+    fa_element *data_g = static_cast<fa_element *>(const_cast<void *>(data));
+#if FA_FEATURES & FA_FEATURE_PAGED
+    const unsigned size = p.page_size;
+    return {{data_g + kv_head * stride_h, stride_s}, stride_b, page_table(p, batch), size, 0xffffffffu / size};
+#else
+    return {data_g + batch * stride_b + kv_head * stride_h, stride_s};
+#endif
+}
+
+/* The same, with what the parameters hold read from there again: it then takes no registers. */
+__device__ __forceinline__ kv_rows reload_strides(kv_rows rows, const fa_params &p, fa_i64 stride_b, fa_i64 stride_s)
+{
+    rows.stride = stride_s;
+#if FA_FEATURES & FA_FEATURE_PAGED
+    rows.stride_page = stride_b, rows.size = p.page_size;
+#endif
+    return rows;
+}
+
+/* Where a key's row has this column. */
+__device__ __forceinline__ const fa_element *row_at(const head_rows &rows, int key, int column)
+{
+    return rows.data_g + column + key * rows.stride;
+}
+
+/* The table is read: no key past the last may be asked for. */
+__device__ __forceinline__ const fa_element *row_at(const paged_rows &rows, int key, int column)
+{
+    unsigned page = __umulhi(key, rows.inverse), at = key - page * rows.size; /* or the page before */
+    if (at >= rows.size)
+        ++page, at -= rows.size;
+    return rows.data_g + column + rows.table[page] * rows.stride_page + static_cast<int>(at) * rows.stride;
 }
 
 #if FA_LSE

@@ -39,6 +39,9 @@ static const point points[] = {
      true},
     {"scores", "--heads 2 --lengths 40:110,1:1,20 --window 60,9 --dim 64 --softcap 3 --alibi --sinks --lse", "at",
      false},
+    {"pages", "--page-size 16 --heads 4 --kv-heads 2 --lengths 70:90,0,1:5,33:20,3:130 --dim 40 --causal --lse", "aut",
+     true},
+    {"tree", "--mask tree --heads 4 --kv-heads 2 --lengths 5:130,20,1:33 --page-size 16 --dim 64 --sinks", "at", false},
     {"wide_v", "--batch 1 --heads 2 --seq 50 --seq-kv 90 --dim 40 --dim-v 88 --causal --dtype bf16 --lse", "at", false},
 };
 enum { POINTS = sizeof points / sizeof points[0] };
@@ -49,7 +52,7 @@ typedef struct combination {
 } combination;
 
 /* A point whose features the kernel does not serve. tests/cli/features.bats has what must be served. */
-static char not_served[] = "does not serve";
+static char not_served[] = "does not serve", not_that_page[] = "takes pages of a multiple of";
 
 /* "serves --dim 576 ... only": the options that a kernel of one shape takes alone, malloc'd; NULL: it says none. */
 static char *only_shape(const char *output)
@@ -92,7 +95,8 @@ static char *run_bench(const combination *c, const char *schedule, const char *s
         return failure;
     }
     free(shape);
-    if (code == fa_status_exit_code(FA_INFEASIBLE) && strstr(output, not_served) != NULL) {
+    if (code == fa_status_exit_code(FA_INFEASIBLE) &&
+        (strstr(output, not_served) != NULL || strstr(output, not_that_page) != NULL)) {
         free(output);
         return not_served;
     }
