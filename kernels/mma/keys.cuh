@@ -100,8 +100,9 @@ __device__ __forceinline__ void change_keys(warp_state &w, const warp_keys &keys
                       first, end);
 }
 
-/* A row that may not see the warp's first keys (a mask may hide them, too), or sees better ones later, has a guess for its reference: the largest
- * score that these keys would have nearby. If the guess was too high, the row's sum is too small: has_lost_sum. */
+/* A row that may not see the warp's first keys (a mask may hide them, too), or sees better ones later, has a guess for
+ * its reference: the largest score that these keys would have nearby. If the guess was too high, the row's sum is too
+ * small: has_wrong_sum. */
 constexpr bool GUESSES = HAS_FIRST_KEY || HAS_ALIBI || HAS_MASK;
 
 __device__ __forceinline__ void guess_row_max(float (&row_max)[BANDS][2], const warp_state &w, const warp_keys &keys,
