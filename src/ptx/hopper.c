@@ -1,5 +1,7 @@
 #include "ptx/hopper.h"
 
+#include "ptx/fp8.h"
+
 static bool is_address(const fa_ptx_instr *i, int at) { return at < i->args && i->arg[at].shape == FA_PTX_ADDRESS; }
 static bool is_scalar(const fa_ptx_instr *i, int at) { return at < i->args && i->arg[at].shape == FA_PTX_SCALAR; }
 
@@ -115,20 +117,23 @@ bool fa_ptx_wgmma_a_in_registers(const fa_ptx_instr *i) { return i->arg[1].shape
 
 static const char *check_product(fa_ptx_instr *i)
 {
-    for (int n = 8; n <= 256; n += 8)
-        if (fa_ptx_has(i, (fa_ptx_word)(FA_PTX_W_M64N8K16 + n / 8 - 1)))
-            i->columns = (uint16_t)n;
+    for (int shape = 0; shape < 64; shape++)
+        if (fa_ptx_has(i, (fa_ptx_word)(FA_PTX_W_M64N8K16 + shape)))
+            i->columns = (uint16_t)(shape / 2 * 8 + 8), i->depth = shape % 2 == 0 ? 16 : 32;
     if (i->columns == 0)
         return "wgmma.mma_async wants a shape";
-    if (i->types != 3 || i->type[1] != i->type[2] || i->type[1] == FA_PTX_F32 || i->type[0] == FA_PTX_BF16 ||
-        (i->type[0] == FA_PTX_F16 && i->type[1] != FA_PTX_F16))
-        return "the types of wgmma are f32 or f16, f16, f16, or f32, bf16, bf16";
+    const bool bytes = i->types == 3 && fa_ptx_is_fp8(i->type[1]) && fa_ptx_is_fp8(i->type[2]);
+    if (i->types != 3 || (i->type[0] != FA_PTX_F32 && (i->type[0] != FA_PTX_F16 || i->type[1] == FA_PTX_BF16)) ||
+        (!bytes && (i->type[1] != i->type[2] || (i->type[1] != FA_PTX_F16 && i->type[1] != FA_PTX_BF16))))
+        return "the types of wgmma are f32 or f16, and twice f16 or an e4m3 or e5m2 each; or f32, bf16, bf16";
+    if (i->depth != (bytes ? 32 : 16))
+        return "a product of FP8 is 32 deep, one of 16 bits 16";
     const bool registers = fa_ptx_wgmma_a_in_registers(i);
     if (i->arg[0].shape != FA_PTX_VECTOR || i->arg[0].count != fa_ptx_wgmma_accumulators(i))
         return "the number of accumulators is not that of the shape";
     if (registers ? i->arg[1].count != 4 : !is_scalar(i, 1))
         return "A is a descriptor or four registers";
-    return i->args == (registers ? 7 : 8) ? NULL : "the number of operands";
+    return i->args == (bytes ? 6 : registers ? 7 : 8) ? NULL : "the number of operands";
 }
 
 static const char *check_setmaxnreg(const fa_ptx_instr *i)

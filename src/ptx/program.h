@@ -30,9 +30,9 @@ typedef struct fa_ptx_instr {
     int16_t guard; /* register, -1: always */
     bool guard_negated;
     int16_t special;
-    int32_t target;   /* bra: index of the instruction to go to */
-    uint16_t columns; /* wgmma: N */
-    uint64_t words[4];
+    int32_t target;          /* bra: index of the instruction to go to */
+    uint16_t columns, depth; /* wgmma: N, K */
+    uint64_t words[5];
     const struct fa_ptx_tile *tile; /* mma */
     fa_ptx_arg arg[FA_PTX_ARGS_MAX];
     fa_ptx_value value[FA_PTX_VALUES_MAX];

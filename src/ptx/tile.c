@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "ptx/formats.h"
+#include "ptx/fp8.h"
 
 #if defined(__x86_64__)
 /* F16C and FMA where the CPU has them */
@@ -64,6 +65,9 @@ static inline double widen(uint64_t bits, fa_ptx_type type)
         return (double)fa_ptx_float(bits << 16);
     case FA_PTX_TF32: /* the low bits are ignored */
         return (double)fa_ptx_float(bits & ~(uint64_t)0x1fff);
+    case FA_PTX_E4M3:
+    case FA_PTX_E5M2:
+        return (double)fa_ptx_fp8_value((unsigned)bits, type);
     case FA_PTX_S8:
         return (double)(int8_t)bits;
     case FA_PTX_U8:
@@ -137,11 +141,43 @@ static inline void scatter(const fa_ptx_instr *mma, fa_ptx_fragment *const lane[
     }
 }
 
+/* d by the model of the hardware's sum: ptx/fp8.h */
+static void multiply_fp8(const fa_ptx_instr *mma, fa_ptx_fragment *const lane[LANES], double a[16][32], double b[32][8])
+{
+    const fa_ptx_tile *t = mma->tile;
+    const bool half = mma->type[0] == FA_PTX_F16;
+    const fa_ptx_fp8 shape = {t->m, t->n, t->k, FA_PTX_FP8_MMA_TERMS, mma->type[1], mma->type[2], half};
+    float a_f[16 * 32], b_f[32 * 8], d[16][8];
+    for (int i = 0; i < t->m * t->k; i++)
+        a_f[i] = (float)a[i / t->k][i % t->k];
+    for (int i = 0; i < t->k * t->n; i++)
+        b_f[i] = (float)b[i / t->n][i % t->n];
+    for (int e = 0; e < LANES * 4; e++) {
+        const int l = e / 4, i = e % 4;
+        const uint64_t c = half ? lane[l]->c[i / 2] >> (16 * (i % 2)) : lane[l]->c[i];
+        d[l / 4 + 8 * (i / 2)][l % 4 * 2 + i % 2] = (float)widen(c, half ? FA_PTX_F16 : FA_PTX_F32);
+    }
+    fa_ptx_fp8_multiply(&shape, a_f, b_f, d[0], 8);
+    for (int l = 0; l < LANES; l++)
+        for (int i = 0; i < 4; i++) {
+            const float value = d[l / 4 + 8 * (i / 2)][l % 4 * 2 + i % 2];
+            const uint64_t bits = fa_ptx_from_double((double)value, mma->type[0], FA_PTX_NEAREST, false);
+            if (half)
+                lane[l]->d[i / 2] = (i % 2 == 0 ? 0 : lane[l]->d[i / 2]) | bits << (16 * (i % 2));
+            else
+                lane[l]->d[i] = bits;
+        }
+}
+
 FA_PTX_CLONES void fa_ptx_tile_multiply(const fa_ptx_instr *mma, fa_ptx_fragment *const lane[LANES])
 {
     double a[16][32], b[32][8], sum[16][8];
     const int rows = mma->tile->m, depth = mma->tile->k;
     gather(mma, lane, a, b);
+    if (fa_ptx_is_fp8(mma->type[1])) {
+        multiply_fp8(mma, lane, a, b);
+        return;
+    }
     for (int i = 0; i < rows; i++) {
         double row[8] = {0};
         for (int k = 0; k < depth; k++)

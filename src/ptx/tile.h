@@ -24,5 +24,5 @@ int fa_ptx_tile_c(const fa_ptx_tile *tile, fa_ptx_type type);
 typedef struct fa_ptx_fragment {
     uint64_t a[8], b[4], c[4], d[4];
 } fa_ptx_fragment;
-/* d of all 32 lanes. Sums are taken in double, or in integers, and rounded once. */
+/* d of all 32 lanes. Sums are taken in double, or in integers, and rounded once; those of FP8 as ptx/fp8.h says. */
 void fa_ptx_tile_multiply(const fa_ptx_instr *mma, fa_ptx_fragment *const lane[32]);

@@ -42,7 +42,8 @@ typedef struct fa_emu_bulk {
     int32_t at[FA_EMU_MAP_RANK];
     unsigned char *shared;
     bool from_shared;        /* a load from the issuer's shared memory */
-    uint8_t operation, type; /* of a reduction: a PTX word and a type; else FA_PTX_WORDS */
+    uint16_t operation; /* of a reduction: a PTX word; else FA_PTX_WORDS */
+    uint8_t type;       /* of a reduction */
     bool sent;               /* copies `values`, from registers */
     unsigned char values[16];
     uint32_t rows, done;      /* done: rows moved */
@@ -67,9 +68,10 @@ typedef struct fa_emu_tile {
 typedef struct fa_emu_product {
     fa_emu_tile *tile;
     uint64_t a, b; /* descriptors */
-    bool a_in_registers, a_transposed, b_transposed, accumulate, bf16;
+    bool a_in_registers, a_transposed, b_transposed, accumulate;
+    uint8_t a_type, b_type; /* fa_ptx_type */
     float a_sign, b_sign;
-    float a_values[16][16];
+    float a_values[16 * 32]; /* [row][depth] */
     uint64_t trace; /* equal in all warps of a warpgroup */
     const char *name, *file;
     int32_t line;

@@ -195,7 +195,7 @@ static void issue(const fa_emu_ptx_run *run, fa_emu_bulk *bulk)
     fa_emu_pending *pending = fa_emu_pending_of(bulk->owner);
     check_inside(run, bulk->owner, bulk->shared, bulk->rows * fa_emu_map_pitch(&bulk->map));
     check_ragged(run, bulk);
-    bulk->operation = (uint8_t)fa_ptx_reduction(run->instr);
+    bulk->operation = (uint16_t)fa_ptx_reduction(run->instr);
     if (run->instr->types > 0)
         bulk->type = run->instr->type[0];
     bulk->name = run->instr->text;

@@ -8,6 +8,7 @@
 #include "emu/hopper/registers.h"
 #include "emu/hopper/wgmma_operand.h"
 #include "emu/race/async.h"
+#include "ptx/fp8.h"
 #include "ptx/hopper.h"
 
 /* One lane's part; lives on its stack until all lanes have arrived. */
@@ -159,26 +160,23 @@ static fa_emu_tile *tile_of(const warp_part *w, const fa_ptx_instr *i)
     return new_tile(w, i);
 }
 
-/* Four registers of A: PTX ISA, "wgmma.mma_async: Register Fragments". */
 static void read_a(fa_emu_product *product, const warp_part *w)
 {
     for (int lane = 0; lane < FA_EMU_WARP; lane++)
-        for (int r = 0; r < 4; r++) {
-            const uint32_t pair = (uint32_t)fa_ptx_read(&w->instr->value[w->instr->arg[1].first + r], w->lane[lane]->r);
-            for (int h = 0; h < 2; h++)
-                product->a_values[r % 2 * 8 + lane / 4][r / 2 * 8 + lane % 4 * 2 + h] =
-                    product->a_sign * fa_emu_widen((uint16_t)(pair >> (16 * h)), product->bf16);
-        }
+        for (int r = 0; r < 4; r++)
+            fa_emu_register_of_a(lane, r,
+                                 (uint32_t)fa_ptx_read(&w->instr->value[w->instr->arg[1].first + r], w->lane[lane]->r),
+                                 product->a_type, product->a_sign, product->a_values);
 }
 
 static fa_emu_operand operand_a(const fa_emu_worker *worker, uint32_t warp, const fa_emu_product *p)
 {
-    return fa_emu_operand_of(worker, p->a, p->a_transposed, p->bf16, (int)(warp % 4) * 16, 16);
+    return fa_emu_operand_of(worker, p->a, p->a_transposed, p->a_type, (int)(warp % 4) * 16, 16);
 }
 
 static fa_emu_operand operand_b(const fa_emu_worker *worker, const fa_emu_product *p)
 {
-    return fa_emu_operand_of(worker, p->b, p->b_transposed, p->bf16, 0, p->tile->columns);
+    return fa_emu_operand_of(worker, p->b, p->b_transposed, p->b_type, 0, p->tile->columns);
 }
 
 static bool check_operand(const warp_part *w, const fa_emu_operand *operand)
@@ -223,19 +221,20 @@ static uint64_t trace_of(const warp_part *w, const fa_emu_product *p)
     return hash ^ (uint64_t)p->accumulate ^ (uint64_t)w->instr->columns << 32;
 }
 
-/* d, a, b, scale-d, sign of a, sign of b, {transposed a,} transposed b */
+/* d, a, b, scale-d, sign of a, sign of b, {transposed a,} transposed b; of FP8 nothing is transposed */
 static fa_emu_product describe(const warp_part *w)
 {
     const fa_ptx_instr *i = w->instr;
     const uint64_t *r = w->lane[0]->r;
-    const bool registers = fa_ptx_wgmma_a_in_registers(i);
+    const bool registers = fa_ptx_wgmma_a_in_registers(i), halves = !fa_ptx_is_fp8(i->type[1]);
     fa_emu_product p = {.a = registers ? 0 : fa_ptx_in(i, 1, r),
                         .b = fa_ptx_in(i, 2, r),
                         .a_in_registers = registers,
-                        .a_transposed = !registers && fa_ptx_in(i, 6, r) != 0,
-                        .b_transposed = fa_ptx_in(i, registers ? 6 : 7, r) != 0,
+                        .a_transposed = halves && !registers && fa_ptx_in(i, 6, r) != 0,
+                        .b_transposed = halves && fa_ptx_in(i, registers ? 6 : 7, r) != 0,
                         .accumulate = fa_ptx_in(i, 3, r) != 0,
-                        .bf16 = i->type[1] == FA_PTX_BF16,
+                        .a_type = i->type[1],
+                        .b_type = i->type[2],
                         .a_sign = (int64_t)fa_ptx_in(i, 4, r) == -1 ? -1.0f : 1.0f,
                         .b_sign = (int64_t)fa_ptx_in(i, 5, r) == -1 ? -1.0f : 1.0f,
                         .name = i->text,
@@ -285,22 +284,19 @@ static bool issue(const warp_part *w)
 
 void fa_emu_wgmma_step(fa_emu_worker *worker, uint32_t warp)
 {
-    static _Thread_local float b[16 * 256];
+    static _Thread_local float b[32 * 256];
     fa_emu_products *all = worker->pending->products[warp];
     fa_emu_product *p = &all->queue[all->done++ % FA_EMU_PRODUCTS_MAX];
     const fa_emu_operand operand = operand_b(worker, p);
     worker->pending->busy--;
     if (!p->a_in_registers) {
         const fa_emu_operand a = operand_a(worker, warp, p);
-        fa_emu_operand_by_row(&a, p->a_sign, p->a_values[0]);
+        fa_emu_operand_by_row(&a, p->a_sign, p->a_values);
     }
     fa_emu_operand_by_depth(&operand, b);
     if (!p->accumulate)
         memset(p->tile->sum, 0, sizeof p->tile->sum);
-    fa_emu_multiply(p->tile->columns, (const float(*)[16])p->a_values, b, p->tile->sum);
-    for (int i = 0; p->tile->halves && i < 16; i++)
-        for (int j = 0; j < p->tile->columns; j++)
-            p->tile->sum[i][j] = (float)(_Float16)p->tile->sum[i][j];
+    fa_emu_multiply(p, b);
 }
 
 /* How many products a warp must have issued for all but `left` of its committed groups. */

@@ -2,7 +2,10 @@
 
 #include <string.h>
 
-enum { DEPTH = 16, CHUNK_ELEMENTS = 8 };
+#include "ptx/fp8.h"
+#include "ptx/program.h"
+
+enum { DEPTH = 16, CHUNK_ELEMENTS = 8 }; /* of 16-bit elements */
 
 #if defined(__x86_64__)
 #define CLONES __attribute__((target_clones("arch=haswell", "default")))
@@ -10,7 +13,7 @@ enum { DEPTH = 16, CHUNK_ELEMENTS = 8 };
 #define CLONES
 #endif
 
-fa_emu_operand fa_emu_operand_of(const fa_emu_worker *worker, uint64_t descriptor, bool transposed, bool bf16,
+fa_emu_operand fa_emu_operand_of(const fa_emu_worker *worker, uint64_t descriptor, bool transposed, uint8_t type,
                                  int first, int rows)
 {
     static const uint8_t spans[4] = {0, 128, 64, 32};
@@ -21,20 +24,25 @@ fa_emu_operand fa_emu_operand_of(const fa_emu_worker *worker, uint64_t descripto
                             .swizzle = spans[descriptor >> 62],
                             .base_offset = (uint32_t)(descriptor >> 49 & 7),
                             .transposed = transposed,
-                            .bf16 = bf16,
+                            .type = type,
                             .first = first,
                             .rows = rows};
 }
 
 int fa_emu_operand_chunks(const fa_emu_operand *operand) { return operand->rows * DEPTH / CHUNK_ELEMENTS; }
 
+static inline uint32_t in_chunk(const fa_emu_operand *o)
+{
+    return fa_ptx_is_fp8(o->type) ? 2 * CHUNK_ELEMENTS : CHUNK_ELEMENTS;
+}
+
 /* The chunk of row `row` (and the 7 that follow, when transposed), depth `k` (and the 7 that follow, when not). */
 static inline uint32_t chunk_offset(const fa_emu_operand *o, uint32_t row, uint32_t k)
 {
     const uint32_t span = o->swizzle;
     if (!o->transposed)
-        return span == 0 ? row % 8 * 16 + row / 8 * o->stride + k / 8 * o->leading
-                         : row % 8 * span + row / 8 * o->stride + k * 2;
+        return span == 0 ? row % 8 * 16 + row / 8 * o->stride + k / in_chunk(o) * o->leading
+                         : row % 8 * span + row / 8 * o->stride + k / in_chunk(o) * 16;
     if (span == 0)
         return row / 8 * o->stride + k % 8 * 16 + k / 8 * o->leading;
     return row % (span / 2) * 2 + row / (span / 2) * o->leading + k % 8 * span + k / 8 * o->stride;
@@ -49,7 +57,7 @@ static inline unsigned char *chunk_at(const fa_emu_operand *o, uint32_t row, uin
 static inline void chunk_of(const fa_emu_operand *o, int index, uint32_t *row, uint32_t *k)
 {
     *row = (uint32_t)o->first + (uint32_t)(o->transposed ? index / DEPTH * CHUNK_ELEMENTS : index / 2);
-    *k = (uint32_t)(o->transposed ? index % DEPTH : index % 2 * CHUNK_ELEMENTS);
+    *k = o->transposed ? (uint32_t)index % DEPTH : (uint32_t)index % 2 * in_chunk(o);
 }
 
 unsigned char *fa_emu_operand_chunk(const fa_emu_operand *operand, int index)
@@ -81,15 +89,33 @@ float fa_emu_widen(uint16_t bits, bool bf16)
     return (float)half;
 }
 
+float fa_emu_element_value(uint16_t bits, uint8_t type)
+{
+    return fa_ptx_is_fp8(type) ? fa_ptx_fp8_value(bits, type) : fa_emu_widen(bits, type == FA_PTX_BF16);
+}
+
+void fa_emu_register_of_a(int lane, int r, uint32_t word, uint8_t type, float sign, float *to)
+{
+    const int elements = fa_ptx_is_fp8(type) ? 4 : 2, bits = 32 / elements, depth = 8 * elements;
+    float *row = to + (r % 2 * 8 + lane / 4) * depth + r / 2 * depth / 2 + lane % 4 * elements;
+    for (int h = 0; h < elements; h++)
+        row[h] = sign * fa_emu_element_value((uint16_t)(word >> (bits * h) & fa_ptx_mask((unsigned)bits)), type);
+}
+
 static inline __attribute__((always_inline)) void widen_chunk(const fa_emu_operand *o, const unsigned char *chunk,
                                                               float sign, float *to, int step)
 {
     uint16_t bits[CHUNK_ELEMENTS];
     _Float16 halves[CHUNK_ELEMENTS];
+    if (fa_ptx_is_fp8(o->type)) {
+        for (int i = 0; i < 2 * CHUNK_ELEMENTS; i++)
+            to[i * step] = sign * fa_emu_element_value(chunk[i], o->type);
+        return;
+    }
     memcpy(bits, chunk, sizeof bits);
     memcpy(halves, chunk, sizeof halves);
     for (int i = 0; i < CHUNK_ELEMENTS; i++)
-        to[i * step] = sign * (o->bf16 ? fa_emu_widen(bits[i], true) : (float)halves[i]);
+        to[i * step] = sign * (o->type == FA_PTX_BF16 ? fa_emu_widen(bits[i], true) : (float)halves[i]);
 }
 
 CLONES void fa_emu_operand_by_row(const fa_emu_operand *operand, float sign, float *to)
@@ -97,7 +123,7 @@ CLONES void fa_emu_operand_by_row(const fa_emu_operand *operand, float sign, flo
     for (int i = 0; i < fa_emu_operand_chunks(operand); i++) {
         uint32_t row, k;
         chunk_of(operand, i, &row, &k);
-        float *place = to + (row - (uint32_t)operand->first) * DEPTH + k;
+        float *place = to + (row - (uint32_t)operand->first) * 2 * in_chunk(operand) + k;
         widen_chunk(operand, chunk_at(operand, row, k), sign, place, operand->transposed ? DEPTH : 1);
     }
 }
@@ -112,7 +138,7 @@ CLONES void fa_emu_operand_by_depth(const fa_emu_operand *operand, float *to)
     }
 }
 
-CLONES void fa_emu_multiply(int columns, const float a[16][16], const float *b, float sum[16][256])
+CLONES static void multiply_halves(int columns, const float *a, const float *b, float sum[16][256])
 {
     for (int i = 0; i < DEPTH; i++)
         for (int j0 = 0; j0 < columns; j0 += CHUNK_ELEMENTS) {
@@ -121,8 +147,23 @@ CLONES void fa_emu_multiply(int columns, const float a[16][16], const float *b, 
                 row[j] = sum[i][j0 + j];
             for (int k = 0; k < DEPTH; k++)
                 for (int j = 0; j < CHUNK_ELEMENTS; j++)
-                    row[j] += a[i][k] * b[k * columns + j0 + j];
+                    row[j] += a[i * DEPTH + k] * b[k * columns + j0 + j];
             for (int j = 0; j < CHUNK_ELEMENTS; j++)
                 sum[i][j0 + j] = row[j];
         }
+}
+
+void fa_emu_multiply(fa_emu_product *product, const float *b)
+{
+    fa_emu_tile *tile = product->tile;
+    const fa_ptx_fp8 shape = {16,          tile->columns, 32, FA_PTX_FP8_WGMMA_TERMS, product->a_type, product->b_type,
+                              tile->halves};
+    if (fa_ptx_is_fp8(product->a_type)) {
+        fa_ptx_fp8_multiply(&shape, product->a_values, b, tile->sum[0], 256);
+        return;
+    }
+    multiply_halves(tile->columns, product->a_values, b, tile->sum);
+    for (int i = 0; tile->halves && i < DEPTH; i++)
+        for (int j = 0; j < tile->columns; j++)
+            tile->sum[i][j] = (float)(_Float16)tile->sum[i][j];
 }

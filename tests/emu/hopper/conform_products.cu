@@ -1,5 +1,5 @@
-/* Conformance of wgmma: layouts of A and B in shared memory and registers, both majors, every swizzle, FP16 and BF16,
- * FP16 accumulators, scale and signs. Elements are small whole numbers, so that every sum is exact. */
+/* Conformance of wgmma: layouts of A and B in shared memory and registers, both majors, every swizzle, FP16, BF16 and
+ * FP8, FP16 accumulators, scale and signs. Elements are small whole numbers, so that every sum is exact. */
 #include "hopper.cuh"
 
 enum { NONE = 0, S128 = 1, S64 = 2, S32 = 3 };
@@ -145,6 +145,62 @@ __device__ void registers_and_signs(const fa_params &p, unsigned s, int t)
     }
 }
 
+/* FP8: 32 deep, A in shared memory and in registers. Whole numbers below 8 have one form in both types. */
+__device__ __forceinline__ unsigned byte_of(int value, bool e5m2)
+{
+    const unsigned half = __half_as_ushort(__int2half_rn(value)), rest = half & 0x7fff;
+    return half >> 8 & 0x80 | (rest == 0 ? 0 : e5m2 ? rest >> 8 : (rest >> 7) - (8 << 3));
+}
+
+__device__ __forceinline__ int byte_product(int row, int column)
+{
+    int sum = 0;
+    for (int k = 0; k < 32; k++)
+        sum += value_a(row, k) * value_b(column, k);
+    return sum;
+}
+
+#define BYTES(types, a_text, b_at, d, ...)                                                                        \
+    asm volatile("{.reg .pred p; setp.eq.b32 p, 0, 0; wgmma.mma_async.sync.aligned.m64n16k32." types              \
+                 " {%0, %1, %2, %3, %4, %5, %6, %7}, " a_text ", " b_at ", p, 1, 1;}"                             \
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]) \
+                 : __VA_ARGS__)
+
+template <int LAYOUT>
+__device__ void bytes(const fa_params &p, unsigned char *s_b, unsigned s, int t)
+{
+    for (int i = t; i < 80 * 32; i += THREADS) {
+        const bool is_a = i < 64 * 32;
+        const int row = is_a ? i / 32 : i / 32 - 64, k = i % 32;
+        (is_a ? s_b : s_b + 8192)[place(LAYOUT, false, is_a ? 64 : 16, row, k / 2) + k % 2] =
+            (unsigned char)byte_of(is_a ? value_a(row, k) : value_b(row, k), !is_a);
+    }
+    FENCE_ASYNC();
+    __syncthreads();
+    if (t < 128) {
+        float d[8], e[8];
+        unsigned r[4] = {0, 0, 0, 0};
+        for (int i = 0; i < 8; i++)
+            d[i] = e[i] = 3.0f;
+        for (int i = 0; i < 16; i++)
+            r[i / 4] |=
+                byte_of(value_a(t / 32 * 16 + t % 32 / 4 + 8 * (i / 4 % 2), i / 8 * 16 + 4 * (t % 4) + i % 4), true)
+                << 8 * (i % 4);
+        const u64 a = describe(LAYOUT, false, 64, s), b = describe(LAYOUT, false, 16, s + 8192);
+        WG_FENCE();
+        BYTES("f32.e4m3.e5m2", "%8", "%9", d, "l"(a), "l"(b));
+        BYTES("f32.e5m2.e5m2", "{%8, %9, %10, %11}", "%12", e, "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3]), "l"(b));
+        WG_COMMIT();
+        WG_WAIT(0);
+        for (int i = 0; i < 8; i++) {
+            const int row = t / 32 * 16 + t % 32 / 4 + 8 * (i / 2 % 2), column = 8 * (i / 4) + 2 * (t % 4) + i % 2;
+            EXPECT(d[i] == (float)(byte_product(row, column) + 3) && e[i] == d[i]);
+            put(p, 3 * 1024 + t * 8 + i, __float_as_uint(d[i] + e[i]));
+        }
+    }
+    __syncthreads();
+}
+
 extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
 {
     FA_SHARED_ALIGNED(unsigned char, s_b, 1024);
@@ -163,4 +219,8 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
     shared_operands<S128, 0, 0, false>(p, s_b, s, t);
     if (t < 128)
         registers_and_signs(p, s, t);
+    __syncthreads();
+    bytes<NONE>(p, s_b, s, t);
+    bytes<S32>(p, s_b, s, t);
+    bytes<S128>(p, s_b, s, t);
 }
