@@ -6,19 +6,16 @@ load helper
     mkdir "$work/inc"
     echo '#define FACTOR 1.0f' >"$work/inc/factor.h"
     sed 's/s \*= p.scale;/s *= p.scale * FACTOR * MORE;/; 1i #include <factor.h>' examples/plain.cu >"$work/k.cu"
-    run ./fa_bench --source "$work/k.cu" "${small[@]}"
-    [ "$status" -eq 6 ]
+    run -6 ./fa_bench --source "$work/k.cu" "${small[@]}"
     with=(--source "$work/k.cu" --include "$work/inc" "${small[@]}" --json "$work/r.json" --quiet)
     ./fa_bench "${with[@]}" --define MORE=1.0f
     record_holds "$work/r.json" '.status == "pass"' '.provenance.options | index("-DMORE=1.0f") != null' \
         ".provenance.options | index(\"-I$work/inc\") != null"
     first=$(jq -r .provenance.source_sha256 "$work/r.json")
     ! type nvcc || ./fa_bench "${with[@]}" --define MORE=1.0f --compile-only --arch sm_89 --compiler nvcc
-    run ./fa_bench "${with[@]}" --define MORE=1.5f
-    [ "$status" -eq 1 ]
+    run -1 ./fa_bench "${with[@]}" --define MORE=1.5f
     echo '#define FACTOR 1.5f' >"$work/inc/factor.h" # an edit of a header is seen
-    run ./fa_bench "${with[@]}" --define MORE=1.0f
-    [ "$status" -eq 1 ]
+    run -1 ./fa_bench "${with[@]}" --define MORE=1.0f
     [ "$(jq -r .provenance.source_sha256 "$work/r.json")" != "$first" ]
 }
 
@@ -87,8 +84,7 @@ END
 
 @test "a header that NVRTC cannot find: the error says what to do" {
     sed '1i #include <forward_list>' examples/plain.cu >"$work/k.cu"
-    run ./fa_bench --source "$work/k.cu" --compile-only
-    [ "$status" -eq 6 ]
+    run -6 ./fa_bench --source "$work/k.cu" --compile-only
     [[ $output == *forward_list*"--include DIR"*"--compiler nvcc"* ]]
     ./fa_bench --source "$work/k.cu" "${small[@]}" --compiler nvcc --quiet
     type nvcc || skip "no nvcc"
@@ -155,8 +151,7 @@ large=(groups lambdas launcher variables) # they include much of the C++ library
         ./fa_bench --source tests/emu/hopper/cuda_copies.cu --arch sm_90a "${small[@]}" --dim 64 $race --quiet
     done
     sed '/the buffers are free/d; s|../ordinary/||' tests/emu/hopper/cuda_copies.cu >"$work/k.cu"
-    run ./fa_bench --source "$work/k.cu" --arch sm_90a "${small[@]}" --dim 64 --race --quiet
-    [ "$status" -eq 1 ]
+    run -1 ./fa_bench --source "$work/k.cu" --arch sm_90a "${small[@]}" --dim 64 --race --quiet
     [[ $output == *"data race"*"bulk copy"*k.cu:* ]]
 }
 
@@ -174,8 +169,7 @@ large=(groups lambdas launcher variables) # they include much of the C++ library
 @test "a check of tests/emu/ordinary that does not hold makes the kernel wrong" {
     cp tests/emu/ordinary/* "$work"
     sed -i 's/== 496/== 495/' "$work/groups.cu"
-    run ./fa_bench --source "$work/groups.cu" "${small[@]}" --quiet
-    [ "$status" -eq 1 ]
+    run -1 ./fa_bench --source "$work/groups.cu" "${small[@]}" --quiet
 }
 
 # bats test_tags=slow
@@ -185,24 +179,20 @@ large=(groups lambdas launcher variables) # they include much of the C++ library
     done
     cp tests/emu/ordinary/* "$work"
     sed -i 's/SMEM_BYTES 2048/SMEM_BYTES 252/' "$work/extern_shared.cu"
-    run ./fa_bench --source "$work/extern_shared.cu" "${small[@]}" --sanitize address --quiet
-    [ "$status" -eq 1 ]
+    run -1 ./fa_bench --source "$work/extern_shared.cu" "${small[@]}" --sanitize address --quiet
     [[ $output == *extern_shared.cu* ]]
     sed -i '/^    pool\[threadIdx/{n;d}; s/SMEM_BYTES 252/SMEM_BYTES 2048/' "$work/extern_shared.cu"
-    run ./fa_bench --source "$work/extern_shared.cu" "${small[@]}" --race --quiet
-    [ "$status" -eq 1 ]
+    run -1 ./fa_bench --source "$work/extern_shared.cu" "${small[@]}" --race --quiet
 }
 
 @test "what the CUDA compiler takes and the emulator does not is not_run, with its file and line" {
     sed 's/^    for (int j = 0/    s_ = erfinvf(0.5f);\n&/; s/^    float m = /    unsigned s_;\n&/' \
         examples/plain.cu >"$work/k.cu"
-    run ./fa_bench --source "$work/k.cu" "${small[@]}" --json "$work/r.json" --quiet
-    [ "$status" -eq 4 ]
+    run -4 ./fa_bench --source "$work/k.cu" "${small[@]}" --json "$work/r.json" --quiet
     [[ $output == *"the emulator does not take"*"k.cu:"*erfinvf* ]]
     record_holds "$work/r.json" '.status == "not_run"'
     sed -i '1i #include <cuda/annotated_ptr>' "$work/k.cu"
-    run ./fa_bench --source "$work/k.cu" "${small[@]}" --quiet
-    [ "$status" -eq 4 ]
+    run -4 ./fa_bench --source "$work/k.cu" "${small[@]}" --quiet
     [[ $output == *cuda/annotated_ptr* ]]
 }
 
@@ -210,8 +200,7 @@ large=(groups lambdas launcher variables) # they include much of the C++ library
     cp tests/emu/ordinary/* "$work"
     sed -i 's/^    attend(p, good);/    attend(p, nonsense);/' "$work/launcher.cu"
     line=$(grep -n nonsense "$work/launcher.cu" | cut -d: -f1)
-    run ./fa_bench --source "$work/launcher.cu" "${small[@]}" --quiet
-    [ "$status" -eq 6 ]
+    run -6 ./fa_bench --source "$work/launcher.cu" "${small[@]}" --quiet
     [[ $output == *"launcher.cu($line)"*nonsense* ]]
 }
 
@@ -241,8 +230,7 @@ large=(groups lambdas launcher variables) # they include much of the C++ library
 
 # bats test_tags=slow
 @test "a sanitizer without a size takes a small problem and says so" {
-    run ./fa_bench --source examples/plain.cu --device emu --race --json "$work/r.json"
-    [ "$status" -eq 0 ]
+    run -0 ./fa_bench --source examples/plain.cu --device emu --race --json "$work/r.json"
     [ "$(grep -c "small, for the sanitizer" <<<"$output")" -eq 1 ]
     record_holds "$work/r.json" '.problem.batch == 1' '.problem.seq_q == 128' '.check.seeds == 1'
     ./fa_bench --source examples/plain.cu --device emu --race --seq 40 --batch 1 --dim 16 --json "$work/r.json" --quiet
@@ -257,8 +245,7 @@ slow_kernel() {
 
 @test "a timeout prints a smaller command, which can be pasted" {
     slow_kernel
-    run ./fa_bench --source "$work/k.cu" --device emu --seq 256 --dim 16 --timeout 4 --quiet --define 'WORDS=a b'
-    [ "$status" -eq 5 ]
+    run -5 ./fa_bench --source "$work/k.cu" --device emu --seq 256 --dim 16 --timeout 4 --quiet --define 'WORDS=a b'
     [[ $output == *"smaller: fa_bench --source $work/k.cu"*"'WORDS=a b' --batch 1"*"--seq 128"* ]]
 }
 
@@ -269,8 +256,7 @@ slow_kernel() {
         examples/plain.cu >"$work/k.cu"
     line() { echo "k.cu:$(sed -n "/$1/=" "$work/k.cu")"; }
     for race in '' --race; do
-        run ./fa_bench --source "$work/k.cu" "${small[@]}" $race --timeout 5 --quiet
-        [ "$status" -eq 5 ]
+        run -5 ./fa_bench --source "$work/k.cu" "${small[@]}" $race --timeout 5 --quiet
         [[ $output == *"killed after 5 s while checking"*" at spin.h:"[34]" (called at $(line CALL))"* ]]
         [[ $output == *"lanes 1-31 "*"__syncwarp (mask 0xffffffff) at $(line WAIT)"* ]]
     done
@@ -289,18 +275,15 @@ slow_kernel() {
 # bats test_tags=slow
 @test "a file of one's own is tried and swept as a kernel of the registry is" {
     sed '1i // FA_SPACE: m=32,64' examples/plain.cu >"$work/k.cu"
-    run scripts/evo_test_one.sh 32 1 8 --source "$work/k.cu" --json "$work/r.json" -- "${small[@]}"
-    [ "$status" -eq 0 ]
+    run -0 scripts/evo_test_one.sh 32 1 8 --source "$work/k.cu" --json "$work/r.json" -- "${small[@]}"
     record_holds "$work/r.json" '.kernel == "k"' '.config.m == 32'
-    run scripts/evo_sweep.sh --source "$work/k.cu" --strategy grid --out "$work/sweep" -- "${small[@]}"
-    [ "$status" -eq 0 ]
+    run -0 scripts/evo_sweep.sh --source "$work/k.cu" --strategy grid --out "$work/sweep" -- "${small[@]}"
     jq -es 'map(.knobs) | sort == ["m=32", "m=64"]' "$work/sweep/leaderboard.jsonl"
     jq -es 'all(.[]; .status == "pass" and (.kernel | startswith("source:/")))' "$work/sweep/leaderboard.jsonl"
     sed '1i // FA_SPACE: m=16' examples/plain.cu >"$work/one.cu" # a space of one point
     scripts/evo_sweep.sh --source "$work/one.cu" --strategy grid --out "$work/one" -- "${small[@]}"
     jq -es 'map(.knobs) == ["m=16"]' "$work/one/leaderboard.jsonl"
-    run scripts/evo_sweep.sh --source examples/plain.cu --out "$work/sweep" -- "${small[@]}"
-    [ "$status" -eq 2 ]
+    run -2 scripts/evo_sweep.sh --source examples/plain.cu --out "$work/sweep" -- "${small[@]}"
     [[ $output == *"states no knobs"*FA_SPACE* ]]
 }
 
@@ -311,8 +294,7 @@ slow_kernel() {
         >"$work/a folder (2)/put.h"
     sed -e 's/^extern "C"/#include "put.h"\n__device__ int word;\n&/' \
         -e 's/^    if (row >= p.seq_q)/    put(\&word, row);\n&/' examples/plain.cu >"$work/a folder (2)/k.cu"
-    run ./fa_bench --source "$work/a folder (2)/k.cu" "${small[@]}" --race --quiet
-    [ "$status" -eq 1 ]
+    run -1 ./fa_bench --source "$work/a folder (2)/k.cu" "${small[@]}" --race --quiet
     [[ $output == *"data race in global memory (4 bytes)"*"at put.h:4"*"at k.cu:"* ]]
 }
 
@@ -335,8 +317,7 @@ END
 @test "a race in a variable of the file is one in global memory, not so many bytes behind a tensor" {
     sed 's/^extern "C"/__device__ int word;\n&/; s/^    if (row >= p.seq_q)/    word = row;\n&/' examples/plain.cu \
         >"$work/k.cu"
-    run ./fa_bench --source "$work/k.cu" "${small[@]}" --race --quiet
-    [ "$status" -eq 1 ]
+    run -1 ./fa_bench --source "$work/k.cu" "${small[@]}" --race --quiet
     [[ $output == *"data race in global memory (4 bytes)"*k.cu:* ]]
 }
 

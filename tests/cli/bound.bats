@@ -69,12 +69,10 @@ points() { # FILE JQ...: the committed points, changed
     jq -e '{points, same_code, with_bound}' "$work/all.json" >"$work/counted"
     jq '{points, same_code, with_bound}' evidence/h200/bound.json | diff - "$work/counted"
     points "$work/bad.json" 'if input_line_number == 9 then .percent_of_bound = 101 | .code_of = "today" else . end'
-    run scripts/evidence/bound_evidence.sh --judge --out "$work/bad.json"
-    [ "$status" -eq 1 ]
+    run -1 scripts/evidence/bound_evidence.sh --judge --out "$work/bad.json"
     [[ $output == *"BELOW: "* ]]
     points "$work/old.json" '.percent_of_bound = 101 | .code_of = null' # of other machine code: proves nothing
-    run scripts/evidence/bound_evidence.sh --judge --out "$work/old.json"
-    [ "$status" -eq 1 ]
+    run -1 scripts/evidence/bound_evidence.sh --judge --out "$work/old.json"
     jq -e '.below_bound == [] and .other_code_below_bound > 1000' "$work/old.json"
 }
 
@@ -95,8 +93,7 @@ points() { # FILE JQ...: the committed points, changed
         (.provenance.git = $git), (.provenance.git = "no" | .timing.p50_us = 2000),
         (.provenance.code_sha256 = "other" | .timing.p50_us = 1), (.timing.p50_us = 0.5 | .provenance.git = $git)' \
         "$work/light.json" >"$work/rows.jsonl"
-    run scripts/evidence/bound_evidence.sh --out "$work/some.json" "$work/rows.jsonl"
-    [ "$status" -eq 1 ]
+    run -1 scripts/evidence/bound_evidence.sh --out "$work/some.json" "$work/rows.jsonl"
     zcat "$work/some.json.points.jsonl.gz" | jq -es 'sort_by(-.us) | map(.code_of) |
         .[0] == "today" and .[1] != null and .[2] == null and .[3] != null'
     jq -e '.points == 4 and .same_code == 3 and (.below_bound | map(.us)) == [0.5] and .other_code_below_bound == 1' \

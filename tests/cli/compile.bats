@@ -93,16 +93,14 @@ needs_nvrtc() {
     record_holds "$work/r.json" ".provenance.cubin_sha256 == \"$(sha256sum <"$work/k.cubin" | cut -d' ' -f1)\""
     ./fa_bench --kernel light --m 32 --device emu --compile-only --arch sm_89 --cubin "$work/other.cubin" --quiet
     [ -s "$work/other.cubin" ]
-    run cmp -s "$work/k.cubin" "$work/other.cubin"
-    [ "$status" -eq 1 ]
+    run -1 cmp -s "$work/k.cubin" "$work/other.cubin"
     [ "$(find "$work" -name '*.tmp' | wc -l)" -eq 0 ]
     printf -- "--m 16 --cubin $work/a.cubin\n--m 32 --cubin $work/b.cubin\n" |
         ./fa_bench --runs - --kernel light --compile-only --arch sm_89 --quiet
     cmp "$work/a.cubin" "$work/k.cubin"
     cmp "$work/b.cubin" "$work/other.cubin"
     # A configuration that cannot be leaves what was there.
-    run ./fa_bench --kernel light --stages 7 --compile-only --cubin "$work/k.cubin" --quiet
-    [ "$status" -eq 3 ]
+    run -3 ./fa_bench --kernel light --stages 7 --compile-only --cubin "$work/k.cubin" --quiet
     cmp "$work/a.cubin" "$work/k.cubin"
     refused 6 "fa_bench: error: cannot write /dev/full: No space left" ./fa_bench --kernel light \
         --compile-only --quiet --cubin /dev/full
@@ -117,8 +115,7 @@ needs_nvrtc() {
     refused 2 "line 1: --cubin takes a kernel that is compiled here" ./fa_bench --runs - \
         <<<"--kernel cudnn --cubin $work/k.cubin"
     if ! command -v nvidia-smi >/dev/null; then
-        run ./fa_bench --kernel light --seq 16 --seeds 1 --cubin "$work/k.cubin" --json "$work/r.json" --quiet
-        [ "$status" -eq 4 ]
+        run -4 ./fa_bench --kernel light --seq 16 --seeds 1 --cubin "$work/k.cubin" --json "$work/r.json" --quiet
         record_holds "$work/r.json" '.status == "not_run"' '.reason | test("the emulator runs no cubin")'
     fi
     [ ! -e "$work/k.cubin" ]
@@ -131,8 +128,7 @@ needs_nvrtc() {
 FA_KERNEL_INFO(.threads = 32, .smem_dynamic_bytes = 120000);
 extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p) {}
 EOF
-    run ./fa_bench --source "$work/big.cu" --compile-only --arch sm_89
-    [ "$status" -eq 3 ]
+    run -3 ./fa_bench --source "$work/big.cu" --compile-only --arch sm_89
     [[ $output == *"120000 bytes of shared memory per block against the limit of 101376 on sm_89"* ]]
     ./fa_bench --source "$work/big.cu" --compile-only --arch sm_90a --quiet
 }

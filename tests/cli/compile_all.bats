@@ -35,16 +35,13 @@ END
     export CUTLASS_DIR=$work/none
     local needs all=(scripts/house/compile_all.sh --defaults --arch sm_89 --dims 64 --out "$work/points.jsonl")
     needs=$(./fa_bench --list-kernels --json - | jq -r 'first(.[] | select(.headers).name)')
-    run "${all[@]}" --kernel "$needs,light"
-    [ "$status" -eq 4 ]
+    run -4 "${all[@]}" --kernel "$needs,light"
     [[ $output == *"NOT-RUN: $needs needs the headers of "* ]]
-    run scripts/house/code_hashes.sh --kernel "$needs" --arch sm_89
-    [ "$status" -eq 4 ]
+    run -4 scripts/house/code_hashes.sh --kernel "$needs" --arch sm_89
     make_compiler
     sed -i 's/{status: "pass", reason: null/{status: "not_run", reason: "no NVRTC: made up"/' "$work/bench"
     echo before >"$work/points.jsonl"
-    PTXAS='{}' FA_BENCH=$work/bench run "${all[@]}" --kernel light
-    [ "$status" -eq 4 ]
+    PTXAS='{}' FA_BENCH=$work/bench run -4 "${all[@]}" --kernel light
     [[ $output == *"NOT-RUN: no NVRTC: made up" && $(<"$work/points.jsonl") == before ]]
 }
 
@@ -69,14 +66,12 @@ END
         --out "$work/points.jsonl")
     warned='{"spill_store_bytes": 0, "spill_load_bytes": 0, "warnings":
         ["Potential Performance Loss: wgmma.mma_async instructions are serialized due to ..."]}'
-    PTXAS=$warned run "${all[@]}"
-    [ "$status" -eq 1 ]
+    PTXAS=$warned run -1 "${all[@]}"
     [[ $output == *"FAIL --kernel wgmma --arch sm_90a --dim 64 "*"are serialized"* ]]
     REASON="m must be 16 * warps" run "${all[@]}"
     [ "$status" -eq 0 ]
     for reason in "" "wgmma_small, which serves this problem: m must be 64"; do
-        REASON=$reason run "${all[@]}"
-        [ "$status" -eq 1 ]
+        REASON=$reason run -1 "${all[@]}"
         [[ $output == *"FAIL --kernel wgmma --arch sm_90a --dim 64 "*": infeasible $reason"* ]]
     done
 }

@@ -10,15 +10,13 @@ body() { # CODE: a kernel with CODE where the loop over keys begins
     # Hangs with a large --scale alone. It is compiled before, so that the time goes by while it hangs.
     body "if (p.scale > 9) { $hangs }"
     ./fa_bench --source "$work/k.cu" "${small[@]}" --quiet
-    run timeout 300 ./fa_bench --source "$work/k.cu" "${small[@]}" --scale 10 --timeout 4 --json "$work/r.json"
-    [ "$status" -eq 5 ]
+    run -5 timeout 300 ./fa_bench --source "$work/k.cu" "${small[@]}" --scale 10 --timeout 4 --json "$work/r.json"
     record_holds "$work/r.json" '.status == "timeout"' '.reason | test("4 s while checking")' '.kernel == "k"'
 }
 
 @test "an access to no memory is a verdict about the kernel, with its class" {
     body '*(volatile int *)8 = 1;'
-    run ./fa_bench --source "$work/k.cu" "${small[@]}" --json "$work/r.json"
-    [ "$status" -eq 1 ]
+    run -1 ./fa_bench --source "$work/k.cu" "${small[@]}" --json "$work/r.json"
     record_holds "$work/r.json" '.status == "wrong"' '.reason | test("address")' '.fault == "illegal address"'
 }
 
@@ -26,9 +24,8 @@ body() { # CODE: a kernel with CODE where the loop over keys begins
     local bytes
     for bytes in 'Q_BYTES + K_BYTES + V_BYTES' 1024 0; do
         sed "s/.smem_dynamic_bytes = Q_BYTES[^,]*/.smem_dynamic_bytes = $bytes/" kernels/light.cu >"$work/k.cu"
-        run ./fa_bench --source "$work/k.cu" --m 32 --n 64 --warps 8 --vec 8 --batch 1 --heads 1 --seq 64 --dim 64 \
+        run -1 ./fa_bench --source "$work/k.cu" --m 32 --n 64 --warps 8 --vec 8 --batch 1 --heads 1 --seq 64 --dim 64 \
             --seeds 1 --device emu --json "$work/r.json"
-        [ "$status" -eq 1 ]
         record_holds "$work/r.json" '.fault == "shared memory overflow"' '.reason | test("at least 33792 are needed")'
     done
 }
@@ -37,16 +34,15 @@ body() { # CODE: a kernel with CODE where the loop over keys begins
     local one=(--source "$work/k.cu" --device emu --m 32 --batch 1 --heads 1 --seq 40 --dim 16 --seeds 1 --timeout 3)
     body "if (p.scale > 9) { $hangs }"
     ./fa_bench "${one[@]}" --timeout 100 --quiet # compiled, so that the time goes by while it hangs
-    run ./fa_bench "${one[@]}" --scale 10 --batch 2
-    [[ $status -eq 5 && $output == *"; smaller: fa_bench"*"--batch 2 --batch 1" ]]
-    run ./fa_bench "${one[@]}" --scale 10
-    [[ $status -eq 5 && $output == *"; with more time: fa_bench"*"--scale 10 --timeout 1200" ]]
+    run -5 ./fa_bench "${one[@]}" --scale 10 --batch 2
+    [[ $output == *"; smaller: fa_bench"*"--batch 2 --batch 1" ]]
+    run -5 ./fa_bench "${one[@]}" --scale 10
+    [[ $output == *"; with more time: fa_bench"*"--scale 10 --timeout 1200" ]]
 }
 
 @test "a deadlock at a barrier is reported with its place" {
     body 'if (threadIdx.x % 2) __syncthreads(); else __syncwarp();'
-    run ./fa_bench --source "$work/k.cu" "${small[@]}" --json "$work/r.json"
-    [ "$status" -eq 1 ]
+    run -1 ./fa_bench --source "$work/k.cu" "${small[@]}" --json "$work/r.json"
     record_holds "$work/r.json" '.status == "wrong"' '.reason | test("k.cu:[0-9]+")' '.fault == "divergent barrier"' \
         '.findings.count == 1 and .findings.list[0].class == .fault' '.check.passed == false'
 }
@@ -73,8 +69,7 @@ END
 
 @test "the numbers alone are wrong: no class" {
     sed 's/float m = /float m = 1 + /; s/s \*= p.scale/s *= -p.scale/' examples/plain.cu >"$work/k.cu"
-    run ./fa_bench --source "$work/k.cu" "${small[@]}" --quiet --json "$work/r.json"
-    [ "$status" -eq 1 ]
+    run -1 ./fa_bench --source "$work/k.cu" "${small[@]}" --quiet --json "$work/r.json"
     record_holds "$work/r.json" '.status == "wrong"' '.fault == null' '.findings.list == []'
 }
 

@@ -18,24 +18,22 @@ needs_headers() {
     export CUTLASS_DIR=$work/none
     refused 4 "fa_bench: not_run: $kernel needs the headers of cutlass, and $work/none/include has none: \
 scripts/setup.sh cutlass brings them" ./fa_bench --kernel "$kernel" --compile-only --quiet
-    run ./fa_bench --kernel "$kernel" --json "$work/r.json" --quiet "${small[@]}"
-    [ "$status" -eq 4 ]
+    run -4 ./fa_bench --kernel "$kernel" --json "$work/r.json" --quiet "${small[@]}"
     [ "${#lines[@]}" -eq 1 ]
     record_holds "$work/r.json" '.status == "not_run"' '.provenance.headers == null'
     ./fa_bench --list-kernels --json - | jq -e --arg k "$kernel" '.[] | select(.name == $k) |
         .headers == "cutlass" and (.missing | test("scripts/setup.sh cutlass"))'
     ./fa_bench --list-kernels --json - | jq -e 'all(.[] | select(.headers == null); .missing == null)'
     # Scripts over the whole registry say it, and go on; asked for that kernel alone they are not run.
-    run scripts/house/code_hashes.sh --dry-run
-    [[ $status -eq 0 && $output == *"NOT-RUN: $kernel needs the headers"* && $output != *"--kernel $kernel "* ]]
+    run -0 scripts/house/code_hashes.sh --dry-run
+    [[ $output == *"NOT-RUN: $kernel needs the headers"* && $output != *"--kernel $kernel "* ]]
     refused 4 "NOT-RUN: $kernel needs the headers" scripts/house/code_hashes.sh --kernel "$kernel" --dry-run
     mkdir -p "$CUTLASS_DIR/include" # a folder without them
     refused 4 "include has none" ./fa_bench --kernel "$kernel" --compile-only --quiet
 }
 
 @test "setup.sh cutlass says what it would do" {
-    run scripts/setup.sh cutlass --dry-run
-    [ "$status" -eq 0 ]
+    run -0 scripts/setup.sh cutlass --dry-run
     [[ -e build/cutlass/include/cutlass/version.h || $output == *"CUTLASS's headers from PyPI into"* ]]
 }
 
@@ -44,8 +42,7 @@ tile=(--dim 256 --m 128 --n 16 --warps 8 --stages 4 --compile-only --quiet)
 
 @test "a tile that sm_80 has room for and sm_89 has not is infeasible there, in bytes" {
     needs_headers
-    run ./fa_bench --kernel "$kernel" "${tile[@]}" --arch sm_89
-    [ "$status" -eq 3 ]
+    run -3 ./fa_bench --kernel "$kernel" "${tile[@]}" --arch sm_89
     [[ $output == *"infeasible: 131072 bytes of shared memory per block against the limit of 101376 on sm_89"* ]]
 }
 

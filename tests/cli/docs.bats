@@ -46,18 +46,14 @@ page() { # [--slow] PAGE...
     printf 'Text\n\n```sh\necho one two\n```\n\n```text\none ...\n```\n' >"$work/good.md"
     tests/run_docs.py "$work/good.md" "$work"
     sed 's/one \.\.\./two .../' "$work/good.md" >"$work/other.md"
-    run tests/run_docs.py "$work/other.md" "$work"
-    [ "$status" -eq 1 ]
+    run -1 tests/run_docs.py "$work/other.md" "$work"
     [[ $output == *"other.md:3: exit 0"* && $output == *"the page shows:"* ]]
     sed 's/echo one two/false/' "$work/good.md" >"$work/fails.md"
-    run tests/run_docs.py "$work/fails.md" "$work"
-    [ "$status" -eq 1 ]
+    run -1 tests/run_docs.py "$work/fails.md" "$work"
     sed 's/echo one two/exit 4/' "$work/good.md" >"$work/missing.md"
-    run tests/run_docs.py "$work/missing.md" "$work"
-    [ "$status" -eq 4 ]
+    run -4 tests/run_docs.py "$work/missing.md" "$work"
     sed 's/```sh/```sh soon/' "$work/good.md" >"$work/kind.md"
-    run tests/run_docs.py "$work/kind.md" "$work"
-    [ "$status" -eq 1 ]
+    run -1 tests/run_docs.py "$work/kind.md" "$work"
     [[ $output == *"no kind of block 'soon'"* ]]
 }
 
@@ -73,16 +69,14 @@ page() { # [--slow] PAGE...
         '[there](timing.md#none)' >>"$work/tree/docs/sweeps.md"
     sed -i 's/`try_sample` in/`try_none` in/' "$work/tree/docs/architecture.md"
     sed -i '0,/<\/text>/s//\/text>/' "$work/tree/docs/rooms.svg"
-    run check
-    [ "$status" -eq 1 ]
+    run -1 check
     [[ $output == *"docs/rooms.svg: mismatched tag: line "* ]]
     [[ $output == *"no option --no-such-thing"* && $output == *"no file scripts/none.sh"* ]]
     [[ $output == *"docs/sweeps.md: no none.md"* && $output == *"docs/sweeps.md: no timing.md#none"* ]]
     [[ $output == *"docs/architecture.md: no try_none in "* ]]
     cp docs/sweeps.md docs/architecture.md docs/rooms.svg "$work/tree/docs/"
     sed -i 's/^| `scalar` |/| `scalars` |/' "$work/tree/docs/kernels.md"
-    run check
-    [ "$status" -eq 1 ]
+    run -1 check
     [[ $output == *"docs/kernels.md: tables are not current"* ]]
 }
 
@@ -93,7 +87,6 @@ page() { # [--slow] PAGE...
     ln -s "$PWD/src" "$work/tree/src"
     "$work/tree/scripts/house/test_map.py" --check
     printf '%s\n' 'int main(void) { return fa_shell_word(0); }' >"$work/tree/tests/unit/test_words.c"
-    run "$work/tree/scripts/house/test_map.py" --check
-    [ "$status" -eq 1 ]
+    run -1 "$work/tree/scripts/house/test_map.py" --check
     [[ $output == *"| \`src/base\` | text | test_text, test_words |"* ]]
 }

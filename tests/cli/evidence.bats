@@ -38,8 +38,7 @@ evidence() { "$work/tree/scripts/evidence/evidence.sh" --out "$work/ev" "$@"; }
     echo 'two 16 4' >"$STUB/wrong"
     head -n 4 scripts/lib/peers/grid.txt >"$work/tree/scripts/lib/peers/grid.txt"
     echo '--seq 99' >"$work/tree/scripts/lib/pairs/more.txt"
-    run evidence versus
-    [ "$status" -eq 0 ]
+    run -0 evidence versus
     [[ $output == *"one over made up 1.2, sustained: geometric mean 1.8, least 1.8, 0 below 1, 6 pairs"* ]]
     [[ $output == *"two over lib, rested: no pair"*"wrong, 4 pairs: made up (2,8,512,64;"* ]]
     zcat "$work/ev/versus.jsonl.gz" | jq -nR -L scripts/lib 'import "pairs" as m; m::rows' |
@@ -90,8 +89,7 @@ END
 @test "a part that fails is said, and the others are made" {
     make_tree
     printf '#!/usr/bin/env bash\nexit 1\n' >"$work/tree/scripts/evidence/parity.sh"
-    run evidence parity gate peers
-    [ "$status" -eq 1 ]
+    run -1 evidence parity gate peers
     [[ $output == *"evidence.sh: failed: parity gate" ]] # the made-up gate leaves no summary
     grep -q '^peers' "$work/calls"
 }
@@ -118,8 +116,7 @@ END
     FA_BENCH=$work/none refused 4 "NOT-RUN: no $work/none" evidence versus
     refused 2 "unknown argument all-of-it" evidence all-of-it
     refused 2 "--budget takes a whole number" evidence sweep --budget 0
-    run evidence all --dry-run
-    [ "$status" -eq 0 ]
+    run -0 evidence all --dry-run
     [[ $output == *"evo_sweep.sh --kernel two"*"pairs.sh --pace sustained,rested"*"peers.sh"* ]]
     [ ! -e "$work/calls" ]
     [ ! -e "$work/ev" ]

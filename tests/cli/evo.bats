@@ -40,8 +40,7 @@ swept() {
 }
 
 @test "--dry-run prints candidates of the registry's space and writes nothing" {
-    run sweep --kernel light --budget 5 --dry-run
-    [ "$status" -eq 0 ]
+    run -0 sweep --kernel light --budget 5 --dry-run
     [ "${#lines[@]}" -eq 5 ]
     [[ ${lines[0]} =~ ^m=[0-9]+,n=[0-9]+,warps=[0-9]+,vec=[0-9]+$ ]]
     [ ! -e "$work/lb" ]
@@ -86,8 +85,7 @@ swept() {
 @test "what a kernel serves and needs stands in the log, the leaderboard and what is printed" {
     make_stub
     echo '"serves":["varlen","window"],"needs":["packed"],' >"$STUB/says"
-    run sweep --kernel one --strategy grid
-    [ "$status" -eq 0 ]
+    run -0 sweep --kernel one --strategy grid
     [[ $output == *"one m=16,warps=8  regs 64 smem 1000  serves varlen window  needs packed"* ]]
     jq -es 'all(.[]; .serves == ["varlen", "window"] and .needs == ["packed"])' "$work/lb/leaderboard.jsonl"
     jq -e '.[0].kernels.one | .serves == ["varlen", "window"] and .needs == ["packed"]' "$work/lb/leaderboard.json"
@@ -185,8 +183,7 @@ END
     make_stub
     echo 'one 16 8' >"$STUB/flaky"
     echo 'one 32 8' >"$STUB/wrong"
-    run sweep --kernel one --strategy grid
-    [ "$status" -eq 0 ]
+    run -0 sweep --kernel one --strategy grid
     [[ $output == *"m=16,warps=8 does not hold on fresh seeds"* ]]
     [ "$(board .kernels.one.knobs)" = m=16,warps=4 ]
     jq -es 'map(select(.knobs == "m=32,warps=8")) | length == 1 and .[0].status == "wrong" and .[0].p50_us == null' \
@@ -309,8 +306,7 @@ END
     sweep --kernel one --strategy grid
     printf '%s\n' 'not json' '{"key":"x"}' >>"$work/lb/leaderboard.jsonl"
     printf '{"key":"torn' >>"$work/lb/leaderboard.jsonl"
-    run sweep --kernel one --strategy grid
-    [ "$status" -eq 0 ]
+    run -0 sweep --kernel one --strategy grid
     [[ $output == *"3 corrupt line(s)"*"leaderboard.jsonl.corrupt"* ]]
     [[ $output == *"; 0 measured in"* ]]
     [ "$(wc -l <"$work/lb/leaderboard.jsonl.corrupt")" -eq 3 ]
@@ -333,8 +329,7 @@ END
     [ "$before" -ge 1 ]
     [ "$before" -lt 4 ]
     rm "$STUB/hold"
-    run sweep --kernel one --strategy grid --pool 2
-    [ "$status" -eq 0 ]
+    run -0 sweep --kernel one --strategy grid --pool 2
     [[ $output == *"; $((4 - before)) measured in"* ]]
     jq -es 'length == 4 and (map(.key) | unique | length == 4)' "$work/lb/leaderboard.jsonl"
     [ "$(board .leader)" = one ]
@@ -393,8 +388,7 @@ no_worker() { ! pgrep -f "$FA_BENCH"; }
 @test "GPUs of one machine take candidates at once" {
     make_stub
     sed -i 's/^while/echo "gpu ${CUDA_VISIBLE_DEVICES:-all}" >>"$STUB\/gpus"\nwhile/' "$FA_BENCH"
-    run sweep --kernel one --strategy grid --jobs 2
-    [ "$status" -eq 0 ]
+    run -0 sweep --kernel one --strategy grid --jobs 2
     [ "$(board .leader)" = one ]
     [ "$(wc -l <"$work/lb/leaderboard.jsonl")" -eq 4 ]
     grep -q 'gpu 0' "$STUB/gpus"
@@ -414,8 +408,7 @@ no_worker() { ! pgrep -f "$FA_BENCH"; }
 @test "hosts of GNU parallel get the task whole (the local host stands for one)" {
     make_stub
     echo : >"$work/hosts"
-    run sweep --kernel one --strategy grid --pool 4 --sshloginfile "$work/hosts" -- --seq 64
-    [ "$status" -eq 0 ]
+    run -0 sweep --kernel one --strategy grid --pool 4 --sshloginfile "$work/hosts" -- --seq 64
     jq -es 'length == 4 and all(.[]; .status == "pass" and .problem.seq_q == 64)' "$work/lb/leaderboard.jsonl"
     [ "$(grep -c evo_sweep.sh "$work/lb/joblog")" -eq 2 ] # two candidates each
     run sweep --kernel one --strategy grid --sshloginfile "$work/hosts" -- --seq 64
@@ -496,8 +489,7 @@ count_starts() { # COMMAND...: prints how many
     make_stub
     sed -i 's/^us=/[[ "$compile $m $warps" != "0 16 8" ]] || kill -9 "$(ps -o ppid= -p $PPID)" $PPID\nus=/' "$FA_BENCH"
     echo : >"$work/hosts"
-    run sweep --kernel one --strategy grid --pool 2 --sshloginfile "$work/hosts"
-    [ "$status" -eq 0 ]
+    run -0 sweep --kernel one --strategy grid --pool 2 --sshloginfile "$work/hosts"
     [[ $output == *"left out: no worker answered for m=16,warps=8"*"not_run 1, pass 3; 3 measured"* ]]
     jq -es 'length == 3' "$work/lb/leaderboard.jsonl"
 }
@@ -581,15 +573,13 @@ count_starts() { # COMMAND...: prints how many
 }
 
 @test "evo_test_one: one line, one record, the bench's exit code" {
-    run scripts/evo_test_one.sh 16 4 8 --kernel light --json "$work/r.json" -- "${small[@]}"
-    [ "$status" -eq 0 ]
+    run -0 scripts/evo_test_one.sh 16 4 8 --kernel light --json "$work/r.json" -- "${small[@]}"
     [ "${#lines[@]}" -eq 1 ]
     [[ $output == "M=16 W=4 V=8  PASS  p50 - "*"regs "*"smem "* ]]
     record_holds "$work/r.json" '.config.m == 16' '.config.warps == 4' '.config.vec == 8'
     scripts/evo_test_one.sh 16 4 8 --kernel light --json - -- "${small[@]}" 2>"$work/line" | jq -e '.status == "pass"'
     grep -q '^M=16 W=4 V=8  PASS' "$work/line"
-    run scripts/evo_test_one.sh 16 4 8 --kernel light -- "${small[@]}" --stages 7
-    [ "$status" -eq 3 ]
+    run -3 scripts/evo_test_one.sh 16 4 8 --kernel light -- "${small[@]}" --stages 7
     [[ $output == *INFEASIBLE* ]]
     refused 2 "takes M WARPS VEC" scripts/evo_test_one.sh 16 4
     # What goes wrong in the script itself is an error: 1 would say that the kernel is wrong.
@@ -607,8 +597,7 @@ count_starts() { # COMMAND...: prints how many
     export SLURM_ARRAY_TASK_ID=1
     [ "$(scripts/evo_slurm.sh --dry-run --budget 3)" = "scripts/evo_sweep.sh --kernel two --budget 3" ]
     [ "$(scripts/evo_slurm.sh --dry-run --kernel one)" = "scripts/evo_sweep.sh --seed 1 --kernel one" ]
-    SLURM_ARRAY_TASK_ID=7 run scripts/evo_slurm.sh
-    [ "$status" -eq 0 ]
+    SLURM_ARRAY_TASK_ID=7 run -0 scripts/evo_slurm.sh
     [[ $output == *"nothing to do"* ]]
 }
 
@@ -641,8 +630,7 @@ count_starts() { # COMMAND...: prints how many
 @test "a candidate whose worker leaves no record is left out and said; the sweep goes on" {
     make_stub
     sed -i 's/^us=/[[ "$kernel $m $warps" != "one 32 4" ]] || exit 6\nus=/' "$FA_BENCH"
-    run sweep --kernel one --strategy grid
-    [ "$status" -eq 0 ]
+    run -0 sweep --kernel one --strategy grid
     [[ $output == *"left out: the worker of m=32,warps=4 died twice"* ]]
     [[ $output == *"not_run 1, pass 3; 3 measured"* ]]
     jq -es 'length == 3' "$work/lb/leaderboard.jsonl"
@@ -654,8 +642,7 @@ count_starts() { # COMMAND...: prints how many
     # A compiler over one candidate, a runner over another.
     sed -i 's/^us=/case "$compile $kernel $m $warps" in "1 one 16 8" | "0 one 32 8")\n\
     if mkdir "$STUB\/killed.$compile" 2>\/dev\/null; then kill -9 $PPID; exit 9; fi ;;\nesac\nus=/' "$FA_BENCH"
-    run sweep --kernel one --strategy grid --pool 1
-    [ "$status" -eq 0 ]
+    run -0 sweep --kernel one --strategy grid --pool 1
     [[ $output != *"left out"* && $output == *"pass 4; 4 measured"* ]]
     [ -d "$STUB/killed.0" ] && [ -d "$STUB/killed.1" ]
     jq -es 'length == 4 and (map(.knobs) | unique | length == 4)' "$work/lb/leaderboard.jsonl"
@@ -666,8 +653,7 @@ count_starts() { # COMMAND...: prints how many
 @test "a worker that is killed is left out and said; the sweep goes on" {
     make_stub
     sed -i 's/^us=/[[ "$kernel $m $warps" != "one 16 8" ]] || kill -9 $PPID\nus=/' "$FA_BENCH"
-    run sweep --kernel one --strategy grid --pool 1
-    [ "$status" -eq 0 ]
+    run -0 sweep --kernel one --strategy grid --pool 1
     [[ $output == *"left out: the worker of m=16,warps=8 died twice"* ]]
     jq -es 'length == 3 and all(.[]; .status == "pass")' "$work/lb/leaderboard.jsonl"
     [ "$(board .kernels.one.knobs)" = m=32,warps=8 ]

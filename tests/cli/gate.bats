@@ -19,8 +19,7 @@ gate() { scripts/ci_gate.sh --out "$work/gate" "$@"; }
     command -v nvidia-smi >/dev/null && skip "there is a GPU"
     few=$(gate --kernel light --quick --draws 0 --dry-run | wc -l)
     [ "$few" -ge 4 ]
-    run gate --kernel light --quick --draws 0
-    [ "$status" -eq 0 ]
+    run -0 gate --kernel light --quick --draws 0
     [[ $output == *"light: $few passed, 0 failed, 0 skipped"* ]]
     [[ $output == *"NOT-RUN on a GPU"*"NOT-RUN: speed"* ]]
     jq -e '.device == "emu" and (.kernels | length == 1) and .kernels[0].passed == '"$few" "$work/gate/summary.json"
@@ -29,8 +28,7 @@ gate() { scripts/ci_gate.sh --out "$work/gate" "$@"; }
         '.check.references | map(.name) == ["cpu", "plain"]'; done
     make_stub
     touch "$STUB/no_gpu"
-    run gate --kernel one --quick --draws 0 --require-gpu
-    [ "$status" -eq 1 ]
+    run -1 gate --kernel one --quick --draws 0 --require-gpu
     [[ $output == *"FAIL no GPU, and --require-gpu"* ]]
 }
 
@@ -55,8 +53,7 @@ END
     touch "$STUB/no_gpu"
     echo 'two 16 4' >"$STUB/wrong"
     few=$(gate --kernel one --quick --draws 0 --dry-run | wc -l)
-    run gate --quick --draws 0 --shrink 3000
-    [ "$status" -eq 1 ]
+    run -1 gate --quick --draws 0 --shrink 3000
     [[ $output == *"FAIL two "*"(exit 1)"* ]]
     smallest="--kernel two --device emu --batch 1 --heads 1 --kv-heads 1 --seq 1 --seq-kv 1 "
     [[ $output == *"smallest that fails: "*"$smallest"* ]]
@@ -105,16 +102,14 @@ END
     for ratio in 1.8 1.855 1.856; do
         echo '{"kernel": "one", "vs": "two:m=16,warps=4", "args": "--seq 512", "ratio": '$ratio'}'
     done | jq -s . >"$work/tree/evidence/stub/gate_baseline.json"
-    run "$work/tree/scripts/ci_gate.sh" --out "$work/gate" --quick --draws 0 --kernel one
-    [ "$status" -eq 1 ]
+    run -1 "$work/tree/scripts/ci_gate.sh" --out "$work/gate" --quick --draws 0 --kernel one
     jq -es '[.[] | select(.tool == "speed") | .verdict] == ["passed", "passed", "failed"]' "$work/gate/cases.jsonl"
     [[ $output == *"FAIL one speed"*"baseline 1.856"* && $output != *"baseline 1.8 "* ]]
 }
 
 @test "no compute-sanitizer or no GPU: NOT-RUN, exit 4" {
     command -v nvidia-smi >/dev/null && skip "there is a GPU"
-    run gate --sanitize
-    [ "$status" -eq 4 ]
+    run -4 gate --sanitize
     [[ $output == *"NOT-RUN"* ]]
 }
 
@@ -165,8 +160,7 @@ END
 # bats test_tags=slow
 @test "compute-sanitizer: a finding in our kernel fails, one in a library is skipped with why, silence is no pass" {
     make_sanitizer
-    run gate --sanitize --quick --draws 0
-    [ "$status" -eq 1 ]
+    run -1 gate --sanitize --quick --draws 0
     [[ $output == *"FAIL two racecheck "*"(exit 9)"* && $output == *"FAIL lib memcheck "* &&
         $output == *"FAIL lib synccheck "* ]]
     [[ $output != *"FAIL one"* && $output != *"FAIL lib initcheck"* ]]
@@ -183,8 +177,7 @@ END
 @test "compute-sanitizer: what cannot run under it is skipped, and the others of its process pass" {
     make_sanitizer
     export BAD_ARGS='--dim 128' BAD_STATUS=infeasible
-    run gate --sanitize --kernel one --draws 0
-    [ "$status" -eq 0 ]
+    run -0 gate --sanitize --kernel one --draws 0
     jq -es 'map(select(.args | test("--dim 128"))) | length > 4 and all(.[]; .verdict == "skipped" and .code == 3 and
         .text == "infeasible: made up")' "$work/gate/cases.jsonl"
     jq -es 'map(select(.args | test("--dim 128") | not)) | length > 4 and all(.[]; .verdict == "passed")' \
@@ -201,8 +194,7 @@ END
     grep -q -- '^--kernel one --compile-only --arch sm_90a' "$STUB/commands"
     cp "$work/gate/cases.jsonl" "$work/earlier.jsonl"
     : >"$STUB/sanitized"
-    run gate --sanitize --quick --resume "$work/earlier.jsonl"
-    [ "$status" -eq 1 ]
+    run -1 gate --sanitize --quick --resume "$work/earlier.jsonl"
     run ! grep -e '--kernel one ' -e 'initcheck .*--kernel lib ' "$STUB/sanitized"
     grep -q 'racecheck .*--kernel two ' "$STUB/sanitized"
     diff <(jq -r '"\(.kernel) \(.tool) \(.args) \(.verdict)"' "$work/earlier.jsonl") \
@@ -235,8 +227,7 @@ END
 echo pass
 END
     chmod +x "$work/emu_case"
-    EMU_CASE=$work/emu_case run gate --conform
-    [ "$status" -eq 1 ]
+    EMU_CASE=$work/emu_case run -1 gate --conform
     [[ $output == *"FAIL emulator conform matrix"* && $output != *"conform shuffles"* ]]
     jq -e '.what == "conform" and .failed == 1 and .passed > 4 and (.cases[] | select(.name == "matrix") |
         .words_sha256.emu != .words_sha256.cuda)' "$work/gate/conform.json"
@@ -248,8 +239,7 @@ END
     touch "$STUB/gpu"
     mkdir -p "$work/tree/scripts" "$work/tree/tests"
     cp -r scripts "$work/tree/" # a tree where nobody built emu_case
-    run "$work/tree/scripts/ci_gate.sh" --out "$work/gate" --quick --require-gpu
-    [ "$status" -eq 1 ]
+    run -1 "$work/tree/scripts/ci_gate.sh" --out "$work/gate" --quick --require-gpu
     [[ $output == *"NOT-RUN: conformance (no build/tests/emu/emu_case"*"FAIL no build/tests/emu/emu_case"* ]]
     run "$work/tree/scripts/ci_gate.sh" --out "$work/gate" --quick # without, it is said and no more
     [[ $output == *"NOT-RUN: conformance"* && $output != *"FAIL no "* ]]
@@ -257,8 +247,7 @@ END
 
 # bats test_tags=slow
 @test "--dry-run lists kernels x problems and runs nothing" {
-    run gate --dry-run
-    [ "$status" -eq 0 ]
+    run -0 gate --dry-run
     for kernel in $(./fa_bench --list-kernels --json - |
         jq -r '.[] | select(.emulated and .variant_of == null) | .name'); do
         [ "$(grep -c "^$kernel|" <<<"$output")" -ge 8 ]
@@ -294,16 +283,14 @@ END
     make_stub
     touch "$STUB/no_gpu"
     echo 1 >"$STUB/hold"
-    run gate --kernel one --quick --draws 0 --jobs 1 --seconds 1
-    [ "$status" -eq 4 ]
+    run -4 gate --kernel one --quick --draws 0 --jobs 1 --seconds 1
     [[ $output == *"one: 1 passed, 0 failed, 0 skipped, "*" NOT-RUN (the time limit)"* ]]
 }
 
 @test "a library is gated over the matrix alone, and on a GPU" {
     make_stub
     touch "$work/my lib.so"
-    run gate --library "$work/my lib.so" --draws 0 --dry-run
-    [ "$status" -eq 0 ]
+    run -0 gate --library "$work/my lib.so" --draws 0 --dry-run
     [ "$(grep -cF "library:$work/my lib.so||" <<<"$output")" -ge 50 ]
     refused 2 "--library takes a file that can be read" gate --library "$work/none.so"
     refused 2 "two gates" gate --library "$work/my lib.so" --kernel one
@@ -316,8 +303,7 @@ END
 @test "a library goes over the whole matrix; what it refuses is skipped" {
     make_stub
     touch "$work/my lib.so"
-    BAD_ARGS=--misalign BAD_STATUS=infeasible run gate --library "$work/my lib.so" --jobs 1
-    [ "$status" -eq 0 ]
+    BAD_ARGS=--misalign BAD_STATUS=infeasible run -0 gate --library "$work/my lib.so" --jobs 1
     refused_cases=$(jq -s 'map(select(.args | test("--misalign"))) | length' "$work/gate/cases.jsonl")
     [ "$refused_cases" -gt 2 ]
     [[ $output == *"library:$work/my lib.so: "*" passed, 0 failed, $refused_cases skipped"* ]]

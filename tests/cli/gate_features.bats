@@ -56,14 +56,12 @@ END
 
 # bats test_tags=slow
 @test "a right kernel passes the quick gate with each feature; one that needs much is judged on the rest alone" {
-    run gate --source tests/features/plain.cu --quick -- --m 64
-    [ "$status" -eq 0 ]
+    run -0 gate --source tests/features/plain.cu --quick -- --m 64
     [[ $output == *"plain: "*" passed, 0 failed, 0 skipped"*"serves varlen, window, "*"dim_v ("*"needs nothing"* ]]
     jq -e '.kernels[0] | .needs == [] and (.serves | length == 10) and .not_tried == [] and .left_out == 0' \
         "$work/gate/summary.json"
     needy "packed mha self"
-    run gate --source "$work/needy.cu" --quick -- --m 64
-    [ "$status" -eq 0 ]
+    run -0 gate --source "$work/needy.cu" --quick -- --m 64
     [[ $output == *"needy: "*" passed, 0 failed, "*"needs packed, mha, self, which leaves out "* ]]
     jq -e '.kernels[0] | .needs == ["packed", "mha", "self"] and .left_out > 5 and .skipped == .left_out and
         .passed >= 20 and .not_tried == []' "$work/gate/summary.json"
@@ -81,8 +79,8 @@ text = open("tests/features/plain.cu").read()
 assert sys.argv[1] in text, sys.argv[1]
 open(sys.argv[3], "w").write(text.replace(sys.argv[1], sys.argv[2]))
 END
-        run gate --source "$work/wrong.cu" --quick --fail-fast --shrink 0 --jobs 2 -- --m 64
-        [[ $status -eq 1 && $output == *"FAIL wrong "* ]] || { echo "$to: $output"; return 1; }
+        run -1 gate --source "$work/wrong.cu" --quick --fail-fast --shrink 0 --jobs 2 -- --m 64
+        [[ $output == *"FAIL wrong "* ]] || { echo "$to: $output"; return 1; }
         jq -es 'all(.[] | select(.verdict == "failed"); .feature != "" and .code == 1)' "$work/gate/cases.jsonl"
         count=$((count + 1))
     done <<'END'

@@ -70,11 +70,9 @@ exit 1
 END
     chmod +x "$work/bad"
     shape="--batch 3 --heads 12 --kv-heads 4 --seq 65 --seq-kv 799 --dim 72 --causal"
-    run problems shrink --problem "$shape --dist needle --strides padded --scale 0.5 --seed 9 --fast" -- "$work/bad"
-    [ "$status" -eq 0 ]
+    run -0 problems shrink --problem "$shape --dist needle --strides padded --scale 0.5 --seed 9 --fast" -- "$work/bad"
     [ "$output" = "--fast --batch 1 --heads 1 --kv-heads 1 --seq 1 --seq-kv 101 --dim 32 --causal --seeds 1 --seed 9" ]
-    run problems shrink --problem "--seq 5" -- "$work/bad"
-    [ "$status" -eq 1 ]
+    run -1 problems shrink --problem "--seq 5" -- "$work/bad"
 }
 
 # bats test_tags=slow
@@ -90,8 +88,7 @@ END
 @test "--source: a file that serves none of the problems has not passed, and says why" {
     { printf '#include "fa_params.h"\nstatic_assert(FA_STAGES == 2, "mine: STAGES must be 2");\n'
         cat examples/plain.cu; } >"$work/k.cu"
-    run scripts/ci_gate.sh --source "$work/k.cu" --quick --draws 0 --out "$work/gate"
-    [ "$status" -eq 4 ]
+    run -4 scripts/ci_gate.sh --source "$work/k.cu" --quick --draws 0 --out "$work/gate"
     [[ $output == *"NOT-RUN: no problem is served: infeasible: mine: STAGES must be 2"* ]]
 }
 
@@ -110,9 +107,8 @@ END
 
 @test "shared memory that is read before it is written does not repeat, where a comparison hides NaN" {
     python3 tests/wrong/make.py "$work/wrong" split_empty_parts_unwritten
-    run ./fa_bench --source "$work/wrong/split_empty_parts_unwritten.cu" --m 8 --device emu --batch 1 --heads 2 \
+    run -1 ./fa_bench --source "$work/wrong/split_empty_parts_unwritten.cu" --m 8 --device emu --batch 1 --heads 2 \
         --seq 9 --seq-kv 3 --dim 16 --seeds 1 --timing none --quiet
-    [ "$status" -eq 1 ]
     [[ $output == *"wrong: seed 42: not deterministic: "* ]]
 }
 
@@ -147,8 +143,8 @@ END
         scripts/ci_gate.sh --source "$work/wrong/$name.cu" --draws 0 --dry-run -- $tile >"$work/lines"
         args=$(grep -e "^$name||.*$problem" "$work/lines" | head -n 1 | cut -d'|' -f3)
         # shellcheck disable=SC2086
-        run ./fa_bench --source "$work/wrong/$name.cu" $tile --device emu --timing none --quiet $args
-        [[ $status -eq 1 && $output == *"wrong: "* ]] || { echo "$name: $args: $output"; return 1; }
+        run -1 ./fa_bench --source "$work/wrong/$name.cu" $tile --device emu --timing none --quiet $args
+        [[ $output == *"wrong: "* ]] || { echo "$name: $args: $output"; return 1; }
     done <<'END'
 mask_adds_minus_10000|--m 64|--causal --dist cliff
 products_in_half|--m 64|--dist cliff
@@ -230,8 +226,7 @@ END
     not='!'
     printf '%s\n' 'grep -q a b' "$not grep -q c d" "true && $not grep -q \\" '    c d' \
         "for x in 1; do $not true; done" >"$work/bad.bats"
-    run scripts/house/check_bats.sh "$work/bad.bats"
-    [ "$status" -eq 1 ]
+    run -1 scripts/house/check_bats.sh "$work/bad.bats"
     [ "$(sed 's/.*bats:\([0-9]*\): .*/\1/' <<<"$output" | xargs)" = "2 3 5" ]
     printf '%s\n' 'run ! grep c d' '! type nvcc || skip' 'if ! true; then false; fi' '[[ ! -e b && ! -e c ]]' \
         '! grep c d |' '    wc || false' 'is_over() { ! grep c d; }' >"$work/good.bats"

@@ -18,8 +18,7 @@ bench=(timeout 120 ./fa_bench)
         refused 2 "takes a file that can be read" "${bench[@]}" --kernel light --vs "source:$file" --quiet
         refused 2 "takes a folder that can be read" "${bench[@]}" --source examples/plain.cu --include "$work/pipe"
     done
-    run "${bench[@]}" --kernel light "${small[@]}" --load "$work/npy" --json "$work/r.json" --quiet
-    [ "$status" -eq 2 ]
+    run -2 "${bench[@]}" --kernel light "${small[@]}" --load "$work/npy" --json "$work/r.json" --quiet
     record_holds "$work/r.json" '.status == "usage"' '.reason | test("not a regular file")'
     refused 2 "q.npy: not a regular file" "${bench[@]}" --kernel light --load "$work/npy"
 }
@@ -282,8 +281,7 @@ no_folder_in_work() { [[ -z $(find "$work/cache" -name 'building.*') ]]; }
     large="./fa_bench --kernel light ${small[*]} --dump '$work/dump' --seq 257 --json '$work/r.json' --quiet"
     run bash -c "ulimit -f 1; trap '' XFSZ; exec $large"
     [ "$status" -le 6 ]
-    run bash -c "ulimit -f 1; exec $large"
-    [ "$status" -eq 6 ]
+    run -6 bash -c "ulimit -f 1; exec $large"
 }
 
 @test "a TMPDIR with spaces and a clone whose path has quotes" {
@@ -332,8 +330,7 @@ no_folder_in_work() { [[ -z $(find "$work/cache" -name 'building.*') ]]; }
     mkdir "$work/npy"
     ./fa_bench --kernel light "${small[@]}" --quiet --dump "$work/npy"
     LC_ALL=C sed -i $'s/<f2/\377\376\377/' "$work/npy/q.npy"
-    run ./fa_bench --kernel light "${small[@]}" --quiet --load "$work/npy" --json "$work/r.json"
-    [ "$status" -eq 2 ]
+    run -2 ./fa_bench --kernel light "${small[@]}" --quiet --load "$work/npy" --json "$work/r.json"
     record_holds "$work/r.json" '.status == "usage"'
     iconv -f UTF-8 -t UTF-8 "$work/r.json" >/dev/null
 }
@@ -353,8 +350,7 @@ no_folder_in_work() { [[ -z $(find "$work/cache" -name 'building.*') ]]; }
         '.nondeterministic = 3'; do
         sed "s|^FA_KERNEL_INFO(.*|FA_KERNEL_INFO(.threads = FA_M, $constant);|" examples/plain.cu >"$work/k.cu"
         grep -qF -- "$constant" "$work/k.cu"
-        run ./fa_bench --source "$work/k.cu" "${small[@]}" --quiet --json "$work/r.json"
-        [ "$status" -eq 6 ]
+        run -6 ./fa_bench --source "$work/k.cu" "${small[@]}" --quiet --json "$work/r.json"
         record_holds "$work/r.json" '.reason | test("FA_KERNEL_INFO says")'
     done
 }
@@ -368,23 +364,20 @@ no_folder_in_work() { [[ -z $(find "$work/cache" -name 'building.*') ]]; }
     ./fa_bench --kernel light "${small[@]}" --quiet --dump "$work/npy"
     LC_ALL=C sed -i 's/(1, 2, 33, 16), }          /(4294967297, 2, 33, 16), } /' "$work/npy/q.npy"
     grep -qa 4294967297 "$work/npy/q.npy"
-    run ./fa_bench --kernel light "${small[@]}" --quiet --load "$work/npy" --json "$work/r.json"
-    [ "$status" -eq 2 ]
+    run -2 ./fa_bench --kernel light "${small[@]}" --quiet --load "$work/npy" --json "$work/r.json"
     record_holds "$work/r.json" '.reason | test("has shape .4294967297")'
 }
 
 @test "help and lists that cannot be written are an error" {
     for words in --help --list-kernels --version "--list-kernels --json -"; do
         # shellcheck disable=SC2086 # words
-        run bash -c "./fa_bench $words >/dev/full"
-        [ "$status" -eq 6 ]
+        run -6 bash -c "./fa_bench $words >/dev/full"
         [[ $output == *"standard output"* ]]
     done
 }
 
 @test "the lines of a run that cannot be written are an error" {
-    run bash -c "./fa_bench --kernel light ${small[*]} >/dev/full"
-    [ "$status" -eq 6 ]
+    run -6 bash -c "./fa_bench --kernel light ${small[*]} >/dev/full"
     [[ $output == *"cannot write to standard output"* ]]
     ./fa_bench --kernel light "${small[@]}" --quiet >/dev/full
 }
@@ -413,9 +406,8 @@ no_folder_in_work() { [[ -z $(find "$work/cache" -name 'building.*') ]]; }
             --json "$work/r.json"
         [[ $status -eq 4 || $status -eq 0 ]] # an unknown word may be ignored
     done
-    run env ASAN_OPTIONS="x='" ./fa_bench --kernel light "${small[@]}" --sanitize address --quiet \
+    run -4 env ASAN_OPTIONS="x='" ./fa_bench --kernel light "${small[@]}" --sanitize address --quiet \
             --json "$work/r.json"
-    [ "$status" -eq 4 ]
     record_holds "$work/r.json" '.status == "not_run"' '.reason | test("does not start here")'
 }
 
@@ -423,6 +415,5 @@ no_folder_in_work() { [[ -z $(find "$work/cache" -name 'building.*') ]]; }
     ! ldd ./fa_bench | grep -q libasan || skip "fa_bench is under AddressSanitizer itself"
     sed 's|^    float m = |    ((volatile char *)p.o)[p.o_stride_b * 2] = 1;\n&|' examples/plain.cu >"$work/k.cu"
     asan=exitcode=0:halt_on_error=0:poison_heap=0:redzone=16:suppressions=/dev/null:log_path=/dev/null
-    run env ASAN_OPTIONS=$asan ./fa_bench --source "$work/k.cu" "${small[@]}" --sanitize address --quiet
-    [ "$status" -eq 1 ]
+    run -1 env ASAN_OPTIONS=$asan ./fa_bench --source "$work/k.cu" "${small[@]}" --sanitize address --quiet
 }

@@ -60,8 +60,7 @@ rows() { # JQ: true of the rows of the ladder
     before=$(jq -S 'select(.kernel == "one")' "$work/ev/ladder.jsonl")
     ran=$(grep -c '^one 16 8 seed' "$STUB/runs")
     sed -i 's/^two 32 4 .*/two 32 4 35/' "$STUB/times"
-    run scripts/evidence/ladder.sh --out "$work/ev/ladder.jsonl" --problems "$work/problems" --kernel two
-    [ "$status" -eq 0 ]
+    run -0 scripts/evidence/ladder.sh --out "$work/ev/ladder.jsonl" --problems "$work/problems" --kernel two
     [ "$(jq -S 'select(.kernel == "one")' "$work/ev/ladder.jsonl")" = "$before" ]
     [ "$(grep -c '^one 16 8 seed' "$STUB/runs")" -eq "$ran" ]
     [ "$(wc -l <"$work/ev/ladder.jsonl")" -eq 3 ]

@@ -22,8 +22,7 @@ problem=(--device emu --batch 2 --heads 4 --kv-heads 2 --seq 19 --dim 16)
     ./fa_bench --source $at/scores.cu "${problem[@]}" --seeds 1 --race --quiet
     ./fa_bench --source $at/scores.cu "${problem[@]}" --seeds 1 --sanitize address --quiet
     sed 's/__syncthreads();//' $at/scores.cu >"$work/k.cu"
-    run ./fa_bench --source "$work/k.cu" "${problem[@]}" --seeds 1 --race
-    [ "$status" -eq 1 ]
+    run -1 ./fa_bench --source "$work/k.cu" "${problem[@]}" --seeds 1 --race
     [[ $output == *"data race in dynamic shared memory"*"at k.cu:18"*"at k.cu:24"* ]]
     type nvcc || skip "no nvcc"
     ./fa_bench --source $at/scores.cu --compile-only --compiler nvcc --quiet
@@ -60,8 +59,7 @@ good='FA_LAUNCH: zeros<<<fa_ceil(batch * heads * seq_q * dim, 128), 128>>>(o, ba
 
 @test "a wrong kernel is wrong, whatever launches it; a launch that no device takes is refused with its line" {
     zeros "$good"
-    run ./fa_bench --source "$work/k.cu" "${problem[@]}"
-    [ "$status" -eq 1 ]
+    run -1 ./fa_bench --source "$work/k.cu" "${problem[@]}"
     for case in "0, 128: a grid of 0 x 1 x 1 blocks" "1, 2048: a block of 2048 x 1 x 1 threads" \
         "dim3(1, 65536), 1: a grid of 1 x 65536 x 1" "1, dim3(1, 1, 65): a block of 1 x 1 x 65" \
         "1, 1, 1 << 20: 1048576 bytes of shared memory" "1, 1, -4: shared memory of less"; do
@@ -110,8 +108,7 @@ END
         -e '4i #define REST v, o, \\\n    seq_kv, dim\n#define ALL Q, K, REST' "$work/k.cu" # arguments by macros
     ./fa_bench --source "$work/k.cu" "${problem[@]}" --kv-heads 4 --seq-kv 40 --quiet
     sed -i 's/scale \* 2/scale/' "$work/k.cu"
-    run ./fa_bench --source "$work/k.cu" "${problem[@]}" --kv-heads 4 --quiet
-    [ "$status" -eq 1 ]
+    run -1 ./fa_bench --source "$work/k.cu" "${problem[@]}" --kv-heads 4 --quiet
 }
 
 @test "lines in a comment of the other kind; a launcher with spaces in it; attributes of the kernel; operator<<" {
@@ -136,8 +133,7 @@ END
     ./fa_bench --source "$work/k.cu" "${one[@]}" --json "$work/r.json" --quiet
     record_holds "$work/r.json" '.status == "pass"' '.launch.grid == 16'
     sed 's/<<<2/<<<-1 + 3/' "$work/k.cu" >"$work/odd.cu"
-    run ./fa_bench --source "$work/odd.cu" "${one[@]}"
-    [ "$status" -eq 3 ]
+    run -3 ./fa_bench --source "$work/odd.cu" "${one[@]}"
     [[ $output == *"a grid of 23 blocks along x in clusters of 2"* ]]
     type nvcc || skip "no nvcc"
     ./fa_bench --source "$work/k.cu" --seq 1 --compile-only --compiler nvcc --arch sm_90a --quiet
@@ -158,8 +154,7 @@ END
     local one=(./fa_bench --source "$work/k.cu" "${problem[@]}" --kv-heads 4 --seq 1 --seeds 1)
     "${one[@]}" --quiet
     refused 3 "k needs" ./fa_bench --source "$work/k.cu" "${problem[@]}" --seq 1 --quiet
-    run "${one[@]}" --strides padded
-    [ "$status" -eq 1 ]
+    run -1 "${one[@]}" --strides padded
     sed -i 's/ && v == own//' "$work/k.cu"
     "${one[@]}" --strides padded --quiet
 }
@@ -195,12 +190,10 @@ END
 
 @test "a mistake within a line is the compiler's, with the file and its line" {
     zeros '' 'FA_LAUNCH: zeros<<<1, seq_p>>>(o, 4)'
-    run ./fa_bench --source "$work/k.cu" "${problem[@]}"
-    [ "$status" -eq 6 ]
+    run -6 ./fa_bench --source "$work/k.cu" "${problem[@]}"
     [[ $output == *"k.cu"*2*seq_p* ]]
     zeros '' '' 'FA_LAUNCH: none<<<1, 1>>>(o, 4)'
-    run ./fa_bench --source "$work/k.cu" "${problem[@]}"
-    [ "$status" -eq 6 ]
+    run -6 ./fa_bench --source "$work/k.cu" "${problem[@]}"
     [[ $output == *"k.cu"*3*none* ]]
 }
 

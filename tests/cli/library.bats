@@ -56,8 +56,7 @@ library_setup() {
     FA_STUB=crash_info refused 6 "died of signal 11 (Segmentation fault) while compiling" "${on_gpu[@]}"
     FA_STUB=hang refused 5 "killed after 5 s while checking" "${on_gpu[@]}" --timeout 5
     printf '%s\n' '--dim 24' '--dim 32' >"$work/runs"
-    run "${on_gpu[@]}" --runs "$work/runs" --json "$work/r.jsonl"
-    [ "$status" -eq 3 ]
+    run -3 "${on_gpu[@]}" --runs "$work/runs" --json "$work/r.jsonl"
     [ "$(jq -r .status "$work/r.jsonl" | paste -sd' ')" = "infeasible pass" ]
 }
 
@@ -120,8 +119,7 @@ library_setup() {
 }
 
 @test "examples/library: a project that is not there is named" {
-    run make -s -B -C examples/library fa2 FA2_DIR=/none
-    [ "$status" -eq 2 ]
+    run -2 make -s -B -C examples/library fa2 FA2_DIR=/none
     [[ $output == *"fa2: no /none/csrc/flash_attn/src: README.md says what to set"* ]]
     for backend in fa2 fa3; do
         run make -s -B -C examples/library flashinfer_$backend FLASHINFER_DIR=/none

@@ -20,21 +20,18 @@ two_barriers() {
 # bats test_tags=slow
 @test "a mutant that survives needs an explanation, and an explanation a survivor" {
     two_barriers
-    run tests/emu/mutants.sh --tries 1 --explained "$work/why.tsv" --json "$work/m.json" "$work/k.cu"
-    [ "$status" -eq 1 ]
+    run -1 tests/emu/mutants.sh --tries 1 --explained "$work/why.tsv" --json "$work/m.json" "$work/k.cu"
     [[ $output == *"1 of 2 caught, 1 survived, 1 of them without an explanation"* ]]
     jq -e '.what == "mutants" and .caught == 1 and .missed == 1 and .unexplained == 1 and .survivors[0].number == 2' \
         "$work/m.json"
     jq -e '.mutants[0].by | test("race")' "$work/m.json"
     printf 'k.cu\tfa_kernel\t__syncthreads();\t2\tno thread writes again\n' >"$work/why.tsv"
-    run tests/emu/mutants.sh --tries 1 --explained "$work/why.tsv" --json "$work/m.json" "$work/k.cu"
-    [ "$status" -eq 0 ]
+    run -0 tests/emu/mutants.sh --tries 1 --explained "$work/why.tsv" --json "$work/m.json" "$work/k.cu"
     jq -e '.unexplained == 0 and .survivors[0].why == "no thread writes again"' "$work/m.json"
 }
 
 @test "every barrier and wait of the built-in kernels is a mutant" {
-    run tests/emu/mutants.sh --list
-    [ "$status" -eq 0 ]
+    run -0 tests/emu/mutants.sh --list
     local barriers='__syncthreads|__syncwarp|bar_sync|bar_sync_apart|bar_arrive|cp_async_wait<[^;]*>|cp_async_commit|'
     barriers+=cp_async_fence
     for kernel in $(./fa_bench --list-kernels --json - |

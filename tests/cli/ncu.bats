@@ -30,8 +30,7 @@ END
 }
 
 @test "recorded light: every gate passes, the tensor gate does not apply" {
-    run profile --import tests/golden/ncu_h200_light.csv --record tests/golden/ncu_h200_light.record.json
-    [ "$status" -eq 0 ]
+    run -0 profile --import tests/golden/ncu_h200_light.csv --record tests/golden/ncu_h200_light.record.json
     [[ ${lines[0]} == "light on NVIDIA H200: 1 launch(es) of fa_kernel" ]]
     [[ $output == *"NOT-RUN  tensor pipe active"*"declares no tensor cores"* ]]
     [ "$(grep -c '^PASS' <<<"$output")" -eq 7 ]
@@ -42,8 +41,7 @@ END
 }
 
 @test "recorded wmma: fails on the tensor pipe and on bank conflicts" {
-    run profile --import tests/golden/ncu_h200_wmma.csv --record tests/golden/ncu_h200_wmma.record.json
-    [ "$status" -eq 1 ]
+    run -1 profile --import tests/golden/ncu_h200_wmma.csv --record tests/golden/ncu_h200_wmma.record.json
     [[ $output == *"FAIL     tensor pipe active "*"14.5 %  >= 40"* ]]
     [[ $output == *"FAIL     bank conflicts, stores"* ]]
     gates_of wmma | jq -e '.verdict == "FAIL" and ([.gates[] | select(.verdict == "FAIL")] | length == 2)'
@@ -57,48 +55,40 @@ END
 @test "thresholds come from the file" {
     jq 'map(if .value == "tensor_active_pct" then .at_least = 10 elif .value == "bank_conflict_store_pct"
         then .at_most = 50 else . end)' scripts/lib/ncu/thresholds.json >"$work/t.json"
-    run profile --import tests/golden/ncu_h200_wmma.csv --record tests/golden/ncu_h200_wmma.record.json \
+    run -0 profile --import tests/golden/ncu_h200_wmma.csv --record tests/golden/ncu_h200_wmma.record.json \
         --thresholds "$work/t.json"
-    [ "$status" -eq 0 ]
     echo '[{"gate": "registers", "value": "registers", "unit": "", "at_most": 64}]' >"$work/t.json"
-    run profile --import tests/golden/ncu_h200_light.csv --record tests/golden/ncu_h200_light.record.json \
+    run -1 profile --import tests/golden/ncu_h200_light.csv --record tests/golden/ncu_h200_light.record.json \
         --thresholds "$work/t.json"
-    [ "$status" -eq 1 ]
     [[ $output == *"FAIL     registers"*"128"*"<= 64"* ]]
 }
 
 @test "spills and a block beyond the arch's shared memory fail" {
     jq '.ptxas.spill_store_bytes = 8' tests/golden/ncu_h200_light.record.json >"$work/r.json"
-    run profile --import tests/golden/ncu_h200_light.csv --record "$work/r.json"
-    [ "$status" -eq 1 ]
+    run -1 profile --import tests/golden/ncu_h200_light.csv --record "$work/r.json"
     [[ $output == *"FAIL     spills"*"8 B"* ]]
     jq '.device.smem_block_bytes = 20000' tests/golden/ncu_h200_light.record.json >"$work/r.json"
-    run profile --import tests/golden/ncu_h200_light.csv --record "$work/r.json"
-    [ "$status" -eq 1 ]
+    run -1 profile --import tests/golden/ncu_h200_light.csv --record "$work/r.json"
     [[ $output == *"FAIL     shared memory of a block"* ]]
 }
 
 @test "a metric that is not in the report, or not a number, is NOT-RUN and never a pass" {
     sed 's/dram__throughput[a-z_.]*/another__metric/g' tests/golden/ncu_h200_light.csv >"$work/x.csv"
-    run profile --import "$work/x.csv" --record tests/golden/ncu_h200_light.record.json
-    [ "$status" -eq 4 ]
+    run -4 profile --import "$work/x.csv" --record tests/golden/ncu_h200_light.record.json
     [[ $output == *"NOT-RUN  DRAM throughput"*"not in the report"* ]]
     tail -n 1 tests/golden/ncu_h200_light.csv | sed -E 's/"[0-9][0-9.,]*"/"n\/a"/g; s/^"n\/a"/"0"/' >"$work/row"
     { head -n 2 tests/golden/ncu_h200_light.csv; cat "$work/row"; } >"$work/x.csv"
-    run profile --import "$work/x.csv" --record tests/golden/ncu_h200_light.record.json
-    [ "$status" -eq 4 ]
+    run -4 profile --import "$work/x.csv" --record tests/golden/ncu_h200_light.record.json
     [ -z "$(grep '^PASS' <<<"$output" | grep -v spills)" ]
 }
 
 @test "no launch, or more than one, is NOT-RUN" {
     head -n 2 tests/golden/ncu_h200_light.csv >"$work/x.csv"
-    run profile --import "$work/x.csv" --record tests/golden/ncu_h200_light.record.json
-    [ "$status" -eq 4 ]
+    run -4 profile --import "$work/x.csv" --record tests/golden/ncu_h200_light.record.json
     [[ $output == *"holds 0 launches"* ]]
     { cat tests/golden/ncu_h200_light.csv; tail -n 1 tests/golden/ncu_h200_light.csv | sed 's/^"0"/"1"/'
     } >"$work/x.csv"
-    run profile --import "$work/x.csv" --record tests/golden/ncu_h200_light.record.json
-    [ "$status" -eq 4 ]
+    run -4 profile --import "$work/x.csv" --record tests/golden/ncu_h200_light.record.json
     [[ $output == *"holds 2 launches"* ]]
 }
 
@@ -114,15 +104,12 @@ END
 
 @test "no ncu, no binary, no GPU: NOT-RUN, exit 4" {
     command -v ncu >/dev/null && skip "there is an ncu"
-    run profile --kernel light
-    [ "$status" -eq 4 ]
+    run -4 profile --kernel light
     [[ $output == *"NOT-RUN: no ncu in PATH"* ]]
     make_ncu
-    FA_BENCH=$work/none run profile --kernel light
-    [ "$status" -eq 4 ]
+    FA_BENCH=$work/none run -4 profile --kernel light
     command -v nvidia-smi >/dev/null && skip "there is a GPU"
-    run profile --kernel light
-    [ "$status" -eq 4 ]
+    run -4 profile --kernel light
     [[ $output == *"NOT-RUN: "*"libcuda"* ]]
 }
 
@@ -137,14 +124,12 @@ END
 @test "a run: one launch, no timing loop, and the files" {
     make_ncu
     make_stub
-    run profile --kernel one --m 16 --warps 8 --out "$work/ncu"
-    [ "$status" -eq 4 ] # the stub's record has no shared-memory limit
+    run -4 profile --kernel one --m 16 --warps 8 --out "$work/ncu"
     grep -q -- '--kernel one --m 16 --warps 8 --device cuda --timing none --seeds 1 --check cpu' "$STUB/commands"
     [ -e "$work/ncu/one_2x8x512x64_m16_n64_warps8_accfp32.ncu-rep" ]
     jq -e '.config.warps == 8 and .launches == 1' "$work/ncu/one_2x8x512x64_m16_n64_warps8_accfp32.json"
     echo 'one 16 8' >"$STUB/wrong"
-    run profile --kernel one --m 16 --warps 8 --out "$work/ncu"
-    [ "$status" -eq 1 ]
+    run -1 profile --kernel one --m 16 --warps 8 --out "$work/ncu"
     [[ $output == "FAIL "*"wrong: made up" ]]
     [[ $(profile --kernel one --dry-run) \
         == *"--clock-control none --target-processes all -k fa_kernel --launch-count 1"* ]]

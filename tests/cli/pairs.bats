@@ -14,8 +14,7 @@ pairs() { scripts/evidence/pairs.sh --problems "$work/problems" --vs lib --jobs 
 
 @test "both paces of each problem, a record each as it ends; what is there is not run again" {
     make_pairs
-    run pairs --pace sustained,rested
-    [ "$status" -eq 0 ]
+    run -0 pairs --pace sustained,rested
     [[ $output == *"two over made up 1.2, rested: geometric mean 1.1, least 1.1, 0 below 1, 3 pairs"* ]]
     jq -es 'length == 6 and (map(select(.timing.pace.rest_ms == 12 and .timing.l2 == "cold")) | length) == 3' \
         "$work/p.jsonl"

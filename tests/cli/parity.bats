@@ -32,8 +32,7 @@ no_gpu() { command -v nvidia-smi >/dev/null && skip "there is a GPU"; return 0; 
 @test "kernels on inputs of either side: a row each, and what agrees passes" {
     no_gpu
     make_other_side
-    run scripts/evidence/parity.sh --kernel light --out "$work/p.json"
-    [ "$status" -eq 0 ]
+    run -0 scripts/evidence/parity.sh --kernel light --out "$work/p.json"
     [[ $output == *"light: 5 agree, 0 do not, 0 NOT-RUN"* ]]
     jq -e 'length == 5 and all(.[]; .verdict == "PASS" and .status == "pass") and (map(select(.inputs == "torch")) |
         length == 1 and all(.[]; .problem.seq_q == 127 and .problem.causal))' "$work/p.json"
@@ -54,8 +53,7 @@ no_gpu() { command -v nvidia-smi >/dev/null && skip "there is a GPU"; return 0; 
 @test "one that disagrees fails by name; a kernel that cannot run here is NOT-RUN" {
     no_gpu
     make_other_side
-    DISAGREE=/light.1 run scripts/evidence/parity.sh --kernel light,cublas --out "$work/p.json"
-    [ "$status" -eq 1 ]
+    DISAGREE=/light.1 run -1 scripts/evidence/parity.sh --kernel light,cublas --out "$work/p.json"
     [[ $output == *"FAIL light "*'"seq_q":113'* ]]
     [[ $output == *"cublas: 0 agree, 0 do not, 5 NOT-RUN"* ]]
     jq -e 'map(select(.verdict == "FAIL")) | length == 1' "$work/p.json"
@@ -70,8 +68,7 @@ no_gpu() { command -v nvidia-smi >/dev/null && skip "there is a GPU"; return 0; 
         grep -v -- '^--kernel scalar --dtype bf16 ')" ]
     [ "$(scripts/evidence/parity.sh --kernel scalar --dry-run | wc -l)" -ge 5 ]
     python3 -c 'import torch, numpy' 2>/dev/null && skip "PyTorch is here"
-    run scripts/evidence/parity.sh --kernel scalar --out "$work/p.json"
-    [ "$status" -eq 4 ]
+    run -4 scripts/evidence/parity.sh --kernel scalar --out "$work/p.json"
     [[ $output == "parity.sh: NOT-RUN: no PyTorch here"* ]]
     [ ! -e "$work/p.json" ]
 }

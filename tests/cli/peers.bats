@@ -44,8 +44,7 @@ peers() {
 
 @test "row, best peer, ratio, geometric mean" {
     make_peers
-    run peers --kernel one
-    [ "$status" -eq 0 ]
+    run -0 peers --kernel one
     [[ ${lines[0]} == "2,8,512,64  one 50 us  best peer fa3_scaled 12 us  ratio 0.24, paired 0.9" ]]
     [[ ${lines[1]} == "1,8,128,64 causal  one 50 us  best peer cudnn 15 us  ratio 0.3, paired 0.9" ]]
     [[ ${lines[2]} == "geometric mean of best peer / ours over 2 shapes: 0.268 (solo), 0.9 (paired)" ]]
@@ -82,8 +81,7 @@ peers() {
 
 @test "--no-pairs: no cubin, nothing of it in row and line" {
     make_peers
-    run peers --kernel one --no-pairs
-    [ "$status" -eq 0 ]
+    run -0 peers --kernel one --no-pairs
     [[ ${lines[0]} == *"ratio 0.24" ]]
     [[ ${lines[2]} == "geometric mean of best peer / ours over 2 shapes: 0.268" ]]
     [ ! -e "$STUB/cubins" ]
@@ -96,8 +94,7 @@ peers() {
 @test "a pairing that is refused, or wrong, or of a library, has a reason and no ratio; a wrong one fails the run" {
     make_peers
     echo '{"status": "not_run", "reason": "ABI 9"}' >"$STUB/pairs"
-    run peers --kernel one
-    [ "$status" -eq 0 ]
+    run -0 peers --kernel one
     [[ ${lines[0]} == *"ratio 0.24  not paired: "*"cudnn"*": ABI 9" ]]
     [[ ${lines[2]} == *"over 2 shapes: 0.268" ]]
     jq -e 'all(.[]; .paired == {} and .paired_ratio == null and .unpaired.fa2 == "ABI 9" and .ratio > 0)' \
@@ -105,8 +102,7 @@ peers() {
     run peers --kernel one # an answer
     [ "${#lines[@]}" -eq 1 ]
     echo '{"status": "wrong", "reason": "our kernel differs from FP64 by 1"}' >"$STUB/pairs"
-    run peers --kernel one --again
-    [ "$status" -eq 1 ]
+    run -1 peers --kernel one --again
     [[ ${lines[0]} == *"  wrong: paired: our kernel differs from FP64 by 1" ]]
     jq -e 'all(.[]; .status == "wrong" and .us == null and .ratio == null and .paired_ratio == null and
         .peers.fa2 == 20)' "$work/p/peers.json"
@@ -115,8 +111,7 @@ peers() {
     rm "$STUB/cubins" "$STUB/pairs"
     echo 'lib 16 4 70' >>"$STUB/times"
     printf '%064d' 3 >"$STUB/source.lib"
-    run peers --kernel lib --again
-    [ "$status" -eq 0 ]
+    run -0 peers --kernel lib --again
     [ ! -e "$STUB/cubins" ]
     jq -e 'all(.[]; .kernel == "lib" and .us == 70 and .paired == {} and .unpaired.cudnn == "no cubin")' \
         "$work/p/peers.json"
@@ -160,13 +155,11 @@ peers() {
 @test "a stopped run goes on; an edited source and --again are measured anew" {
     make_peers
     echo 128 >"$STUB/die"
-    run peers --kernel one
-    [ "$status" -eq 4 ]
+    run -4 peers --kernel one
     [[ $output == *"NOT-RUN: the peers gave no answer"* ]]
     jq -e 'length == 1' "$work/p/peers.json"
     rm "$STUB/die"
-    run peers --kernel one
-    [ "$status" -eq 0 ]
+    run -0 peers --kernel one
     [ "${#lines[@]}" -eq 2 ] # one shape and the mean of both
     [[ $output == *"over 2 shapes"* ]]
     run peers --kernel one
@@ -190,8 +183,7 @@ peers() {
 # bats test_tags=slow
 @test "--dtype bf16: kernel, peers and rows are of that type; its file is its own, and no FP16 time is scaled" {
     make_peers
-    run peers --kernel one --dtype bf16
-    [ "$status" -eq 0 ]
+    run -0 peers --kernel one --dtype bf16
     [[ ${lines[0]} == "2,8,512,64 bf16  one 50 us  best peer cudnn 15 us  ratio 0.3, paired 0.9" ]]
     [[ ${lines[1]} == "1,8,128,64 causal bf16  "* ]]
     jq -e 'length == 2 and all(.[]; .dtype == "bf16" and (.peers | has("fa3_scaled") | not))' "$work/p/peers.json"
@@ -210,8 +202,7 @@ peers() {
 @test "a wrong kernel has no ratio and fails the run" {
     make_peers
     echo 'one 16 4' >"$STUB/wrong"
-    run peers --kernel one
-    [ "$status" -eq 1 ]
+    run -1 peers --kernel one
     [ ! -e "$STUB/cubins" ]
     [[ ${lines[0]} == *"wrong: made up"* ]]
     [[ $output == *"no ratio"* ]]
@@ -221,18 +212,15 @@ peers() {
 @test "no GPU, no PyTorch: NOT-RUN, exit 4" {
     make_peers
     if ! command -v nvidia-smi >/dev/null; then
-        FA_BENCH=$PWD/fa_bench run peers
-        [ "$status" -eq 4 ]
+        FA_BENCH=$PWD/fa_bench run -4 peers
         [[ $output == *"NOT-RUN: "*libcuda* ]]
         [ ! -e "$work/p" ]
     fi
-    PEERS_TORCH=false run peers
-    [ "$status" -eq 4 ]
+    PEERS_TORCH=false run -4 peers
     [[ $output == *"NOT-RUN: the peers gave no answer"* ]]
     [ ! -e "$work/p" ]
     python3 -c 'import torch' 2>/dev/null && skip "PyTorch is here"
-    run scripts/lib/peers/peers_torch.py
-    [ "$status" -eq 4 ]
+    run -4 scripts/lib/peers/peers_torch.py
     [[ $output == *"NOT-RUN: no PyTorch here"* ]]
 }
 
@@ -240,8 +228,7 @@ peers() {
     diff <(grep -- '^--' scripts/lib/peers/grid.txt) \
         <(awk -F '\t' '/^--/ && $2 > 0 && $3 > 0 {print $1}' scripts/lib/peers/h200.tsv)
     [ "$(scripts/peers.sh --dry-run | wc -l)" -eq 41 ]
-    run scripts/peers.sh --dry-run --only causal
-    [ "$status" -eq 0 ]
+    run -0 scripts/peers.sh --dry-run --only causal
     [ "${#lines[@]}" -eq 20 ]
     [[ $(scripts/lib/peers/peers_torch.py --dry-run --causal --backends cudnn) == "torch_cudnn 2,8,512,64 causal" ]]
     [[ $(scripts/lib/peers/peers_torch.py --dry-run --seq 64 --backends fa3 --dtype bf16) == \
@@ -261,11 +248,9 @@ peers() {
     refused 2 "--peers takes flash" scripts/peers.sh --peers fa2
     scripts/peers.sh --peers flash,fa3 --dry-run --only 2,8,512,64,full
     refused 2 "--max-time takes seconds" scripts/peers.sh --max-time soon
-    run scripts/lib/peers/peers_torch.py --backends fast
-    [ "$status" -eq 2 ]
+    run -2 scripts/lib/peers/peers_torch.py --backends fast
     [[ $output == *"--backends takes"*fa3*"not 'fast'"* ]]
-    run scripts/lib/peers/peers_torch.py --compare o.npy
-    [ "$status" -eq 2 ]
+    run -2 scripts/lib/peers/peers_torch.py --compare o.npy
 }
 
 @test "parity: O of fa_bench is PyTorch's attention of the dumped inputs, and a changed O is not" {
@@ -274,8 +259,7 @@ peers() {
         --dump "$work" --quiet
     scripts/lib/peers/peers_torch.py --load "$work" --compare "$work/o.npy" --causal >"$work/parity.json"
     jq -e '.exact.passed and .exact.rows_checked == 260 and .max_abs_difference_to_torch < 2e-3' "$work/parity.json"
-    run scripts/lib/peers/peers_torch.py --load "$work" --compare "$work/o.npy" # not causal
-    [ "$status" -eq 1 ]
+    run -1 scripts/lib/peers/peers_torch.py --load "$work" --compare "$work/o.npy" # not causal
 }
 
 # A made-up torch, tensors and package, which say how they were called: no number here was measured.
@@ -376,8 +360,7 @@ esac
 END
     chmod +x "$FA_BENCH"
     touch "$work/fa3.so" "$work/other.so"
-    run peers --kernel one --library "$work/fa3.so" --library "$work/other.so" --only 512
-    [ "$status" -eq 0 ]
+    run -0 peers --kernel one --library "$work/fa3.so" --library "$work/other.so" --only 512
     [[ ${lines[0]} == "2,8,512,64  one 50 us  best peer fa3 9 us  ratio 0.18, paired 0.2" ]]
     jq -e '.[0] | .peers.fa3 == 9 and .paired.fa3 == {ratio: 0.2, ci95: [0.19, 0.21], us: 10, kernel_us: 50} and
         .absent.other == "needs sm_90" and (.absent | has("fa3") | not)' "$work/p/peers.json"
@@ -393,8 +376,7 @@ END
     printf '%s\n' '--kv-heads 2 --seq 1 --seq-kv 512 --strides bshd' '--seq 1' >"$work/problems"
     echo 'lib 16 4 50' >>"$STUB/times"
     printf '%064d' 3 >"$STUB/source.lib"
-    run peers --kernel one --library lib
-    [ "$status" -eq 0 ]
+    run -0 peers --kernel one --library lib
     [[ ${lines[0]} == "2,8/2,1:512,64  one 50 us"* ]]
     grep -q -- '--kernel lib .*--kv-heads 2 --seq-kv 512 --strides bshd' "$STUB/commands"
     grep -q -- '--kernel one --vs lib .*--kv-heads 2 --seq-kv 512 --strides bshd' "$STUB/commands"

@@ -32,8 +32,7 @@ inline_kernel() { # LINE...
         'asm volatile("st.shared.f32 [%0], %1;" :: "r"(at + threadIdx.x * 4), "f"(one));' \
         'asm volatile("ld.shared.f32 %0, [%1];" : "=f"(one) : "r"(at + (threadIdx.x + 5) % FA_M * 4));' \
         'if (one == 2.0f) return;'
-    run ./fa_bench --source "$work/k.cu" --m 32 "${small[@]}" --race --json "$work/r.json"
-    [ "$status" -eq 1 ]
+    run -1 ./fa_bench --source "$work/k.cu" --m 32 "${small[@]}" --race --json "$work/r.json"
     local line
     line=$(grep -n 'ld.shared.f32' "$work/k.cu" | cut -d: -f1)
     record_holds "$work/r.json" '.status == "wrong"' '.reason | test("data race")' ".reason | test(\"k.cu:$line\")"
@@ -44,8 +43,7 @@ inline_kernel() { # LINE...
         'asm volatile("st.global.b16 [%0], 0;" :: "l"((half *)p.o + end));'
     local line
     line=$(grep -n 'st.global.b16' "$work/k.cu" | cut -d: -f1)
-    run ./fa_bench --source "$work/k.cu" --m 32 "${small[@]}" --sanitize address --json "$work/r.json"
-    [ "$status" -eq 1 ]
+    run -1 ./fa_bench --source "$work/k.cu" --m 32 "${small[@]}" --sanitize address --json "$work/r.json"
     record_holds "$work/r.json" '.reason | test("AddressSanitizer: use-after-poison")' ".reason | test(\"k.cu:$line\")"
 }
 

@@ -19,8 +19,7 @@ neighbours() {
 @test "a missing barrier is a wrong kernel under --race, with the class, the threads and the lines" {
     neighbours "// no barrier"
     ./fa_bench --source "$work/k.cu" --m 32 "${small[@]}" --quiet # right, as it happens
-    run ./fa_bench --source "$work/k.cu" --m 32 "${small[@]}" --schedule random --race --json "$work/r.json"
-    [ "$status" -eq 1 ]
+    run -1 ./fa_bench --source "$work/k.cu" --m 32 "${small[@]}" --schedule random --race --json "$work/r.json"
     local line
     line=$(grep -n 'one = one_s' "$work/k.cu" | cut -d: -f1)
     record_holds "$work/r.json" '.status == "wrong"' '.reason | test("data race")' \
@@ -31,13 +30,11 @@ neighbours() {
     sed 's|"../kernels/|"|; s|__syncthreads();|// no barrier|' examples/mma_plain.cu >"$work/k.cu"
     local read
     read=$(grep -n 'ldmatrix_x4(q_r' "$work/k.cu" | cut -d: -f1)
-    run ./fa_bench --source "$work/k.cu" --stages 2 "${small[@]}" --dim 64 --race --quiet
-    [ "$status" -eq 1 ]
+    run -1 ./fa_bench --source "$work/k.cu" --stages 2 "${small[@]}" --dim 64 --race --quiet
     grep -qE '^    at k\.cu:[0-9]+ \(prims\.cuh:[0-9]+\)$' <<<"$output"
     grep -qE "^    at k\.cu:$read \(prims\.cuh:[0-9]+\)\$" <<<"$output"
     sed 's|"../kernels/|"|; s|ldmatrix_x4(q_r, q_s|& + 40000|' examples/mma_plain.cu >"$work/k.cu"
-    run ./fa_bench --source "$work/k.cu" --stages 2 "${small[@]}" --dim 64 --sanitize address --json "$work/r.json"
-    [ "$status" -eq 1 ]
+    run -1 ./fa_bench --source "$work/k.cu" --stages 2 "${small[@]}" --dim 64 --sanitize address --json "$work/r.json"
     record_holds "$work/r.json" ".reason | test(\"k.cu:$read\")" '.reason | test("prims.cuh") | not' \
         '.fault == .findings.list[0].class' '.fault | IN("heap-buffer-overflow", "SEGV")'
     sed 's|"../kernels/|"|; s|^\( *\)ldmatrix_x4(q_r|\1if (threadIdx.x != 3) &|' examples/mma_plain.cu >"$work/k.cu"
@@ -47,8 +44,7 @@ neighbours() {
 
 @test "with the barrier it is clean" {
     neighbours "__syncthreads();"
-    run ./fa_bench --source "$work/k.cu" --m 32 "${small[@]}" --schedule random --race --json "$work/r.json"
-    [ "$status" -eq 0 ]
+    run -0 ./fa_bench --source "$work/k.cu" --m 32 "${small[@]}" --schedule random --race --json "$work/r.json"
     record_holds "$work/r.json" '.status == "pass"'
 }
 
@@ -110,9 +106,8 @@ raced() { # STATUS CODE OPTIONS...
 @test "options of a sanitizer from the environment turn no race into a pass" {
     neighbours "// no barrier"
     echo 'race:*' >"$work/suppressions"
-    run env TSAN_OPTIONS="report_bugs=0:exitcode=0:suppressions=$work/suppressions" \
+    run -1 env TSAN_OPTIONS="report_bugs=0:exitcode=0:suppressions=$work/suppressions" \
         ./fa_bench --source "$work/k.cu" --m 32 "${small[@]}" --race --quiet
-    [ "$status" -eq 1 ]
 }
 
 @test "a result that depends on the order of the threads is not deterministic: each launch has another schedule" {
@@ -121,8 +116,7 @@ raced() { # STATUS CODE OPTIONS...
     sed -e "s|^    const place at|$first    __syncthreads();\n&|" \
         -e 's|^    if (at.inside)|    const unsigned mine = atomicAdd(\&order_s, 1u);\n&|' \
         -e 's|at.o);|at.o), ((unsigned short *)at.o)[0] ^= mine == 0;|' tests/cheats/honest.cu >"$work/k.cu"
-    run ./fa_bench --source "$work/k.cu" --m 32 "${small[@]}" --quiet --json "$work/r.json"
-    [ "$status" -eq 1 ]
+    run -1 ./fa_bench --source "$work/k.cu" --m 32 "${small[@]}" --quiet --json "$work/r.json"
     record_holds "$work/r.json" '.reason | test("not deterministic: launch 3 .*schedule descending")'
 }
 

@@ -3,8 +3,7 @@
 load helper
 
 @test "a passing run on the emulator" {
-    run ./fa_bench --kernel light "${small[@]}" --json "$work/r.json"
-    [ "$status" -eq 0 ]
+    run -0 ./fa_bench --kernel light "${small[@]}" --json "$work/r.json"
     record_holds "$work/r.json" '.status == "pass"' '.device.backend == "emu"' '.timing == null' '.throughput == null' \
         '.check.passed' '.check.seeds == 1' '.check.references[0].name == "cpu"' \
         '.check.references[0].rows_checked == 66' \
@@ -26,35 +25,30 @@ load helper
 }
 
 @test "--quiet prints nothing for people" {
-    run ./fa_bench --kernel light "${small[@]}" --quiet
-    [ "$status" -eq 0 ]
+    run -0 ./fa_bench --kernel light "${small[@]}" --quiet
     [ -z "$output" ]
 }
 
 @test "auto says in one line what it took and why" {
     command -v nvidia-smi >/dev/null && skip "there is a GPU"
-    run ./fa_bench --kernel light --batch 1 --heads 1 --seq 16 --dim 16 --seeds 1
-    [ "$status" -eq 0 ]
+    run -0 ./fa_bench --kernel light --batch 1 --heads 1 --seq 16 --dim 16 --seeds 1
     [ "$(grep -c '^device ' <<<"$output")" -eq 1 ]
     [[ $output == *"auto took the CPU emulator: "* ]]
 }
 
 @test "a GPU that is not there is not_run, with a record" {
     command -v nvidia-smi >/dev/null && skip "there is a GPU"
-    run ./fa_bench --kernel light --device cuda --json "$work/r.json"
-    [ "$status" -eq 4 ]
+    run -4 ./fa_bench --kernel light --device cuda --json "$work/r.json"
     record_holds "$work/r.json" '.status == "not_run"' '.kernel == "light"' '.device == null' '.reason | length > 5'
 }
 
 @test "the kernel's own sentence is the infeasible reason" {
-    run ./fa_bench --kernel light --stages 7 --device emu --json "$work/r.json"
-    [ "$status" -eq 3 ]
+    run -3 ./fa_bench --kernel light --stages 7 --device emu --json "$work/r.json"
     record_holds "$work/r.json" '.status == "infeasible"' '.reason | test("STAGES")' '.check == null'
 }
 
 @test "--vs has no times without a GPU" {
-    run ./fa_bench --kernel light "${small[@]}" --vs scalar --json "$work/r.json"
-    [ "$status" -eq 4 ]
+    run -4 ./fa_bench --kernel light "${small[@]}" --vs scalar --json "$work/r.json"
     record_holds "$work/r.json" '.status == "not_run"'
 }
 
@@ -84,8 +78,7 @@ load helper
     refused 2 "q.npy holds <f4, want <f2 for --dtype fp16" ./fa_bench --kernel light --device emu --load "$work" --quiet
     mv "$work/good" "$work/q.npy"
     head -c 100 "$work/k.npy" >"$work/short" && mv "$work/short" "$work/k.npy"
-    run ./fa_bench --kernel light "${small[@]}" --load "$work"
-    [ "$status" -eq 2 ]
+    run -2 ./fa_bench --kernel light "${small[@]}" --load "$work"
     [[ $output == *k.npy* ]]
 }
 
@@ -99,8 +92,7 @@ load helper
     tests/validate_record.py "$work/r.json"
     invalid() { # JQ-PROGRAM WORDS
         jq "$1" "$work/r.json" >"$work/bad.json"
-        run tests/validate_record.py "$work/bad.json"
-        [ "$status" -eq 1 ]
+        run -1 tests/validate_record.py "$work/bad.json"
         [[ $output == *"$2"* ]]
     }
     invalid '.colour = 1' "('colour' was unexpected)"

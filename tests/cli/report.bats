@@ -145,16 +145,14 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
 @test "what is missing is NOT-RUN on the page" {
     needs_gnuplot
     mkdir "$work/ev"
-    run page --dir "$work/ev"
-    [ "$status" -eq 0 ]
+    run -0 page --dir "$work/ev"
     [ "$(grep -c 'class="missing">NOT-RUN' "$work/ev/report.html")" -eq 4 ]
 }
 
 @test "no gnuplot is NOT-RUN; bad arguments are refused; --dry-run writes nothing" {
     mkdir -p "$work/bin" "$work/ev"
     for tool in bash dirname jq env; do ln -s "$(command -v "$tool")" "$work/bin/"; done
-    run env PATH="$work/bin" scripts/evidence/report.sh --dir "$work/ev"
-    [ "$status" -eq 4 ]
+    run -4 env PATH="$work/bin" scripts/evidence/report.sh --dir "$work/ev"
     [[ $output == *"NOT-RUN: no gnuplot"* ]]
     refused 2 "no folder" scripts/evidence/report.sh --dir "$work/none"
     refused 2 "unknown option" scripts/evidence/report.sh --fast
@@ -171,8 +169,7 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
         percent_of_bound: 60, binds: "tensor", file: "ladder/2x8x512x64/x.json", mhz: 1000, pipe_clocks: {tensor: 6000,
         mufu: 1, fma: 2, alu: 3, shared: 4, issue: 5, l2: 6}}' | gzip >"$work/ev/bound.json.points.jsonl.gz"
     mkdir "$work/other"
-    run page --dir "$work/ev" --dir "$work/other/"
-    [ "$status" -eq 0 ]
+    run -0 page --dir "$work/ev" --dir "$work/other/"
     has 'src="plots/bound.svg"' 'src="plots/pipes.svg"' '<td>m=32 n=64</td>' '<td>tensor 1</td>' '<b>60 %</b>'
     grep -q '>tensor us<' "$work/ev/report.html"
     grep -qF '<a href="ev/report.html">ev</a>' "$work/index.html"
@@ -193,8 +190,7 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
     # It sees what is wrong.
     sed 's|<h2>Summary</h2>|&<p style="width: 2000px">x</p><a href="gone.json">gone</a><script>nothing()</script>|' \
         "$work/h200/report.html" >"$work/h200/wrong.html"
-    run tests/browse.py "$work/h200/wrong.html"
-    [ "$status" -eq 1 ]
+    run -1 tests/browse.py "$work/h200/wrong.html"
     [[ $output == *"390 light: "*" pixels wider than the window"* && $output == *"1600 dark: error: "* ]]
     [[ $output == *"no such file: $work/h200/gone.json"* ]]
 }
@@ -218,8 +214,7 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
     change() { # FILE JQ
         jq "$2" "$stub/$1" >"$work/x" && mv "$work/x" "$stub/$1"
     }
-    run check
-    [ "$status" -eq 1 ]
+    run -1 check
     readme
     check
     grep -qF '| `light` |  | 37 (27) | 37 (54) |' "$tables"
@@ -238,8 +233,7 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
     cp "$stub/ladder.jsonl" "$work/ladder"
     jq -c 'if .kernel == "scalar" then .provenance.code_sha256 = "other" else . end' "$work/ladder" \
         >"$stub/ladder.jsonl"
-    run check
-    [ "$status" -eq 1 ]
+    run -1 check
     readme
     check
     grep -qxF "Machine code equals today's: 6 of 8 rows (\`evidence/stub/ladder.jsonl\`)\
@@ -280,13 +274,11 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
     grep -qE '^\| 256 \| full \| 6 \| .* \| 1.25 \| - \|$' "$tables"
     grep -qF 'paired: ABBA in one process, geometric mean of the least ratio 0.76 over 23 shapes' "$tables"
     sed -i 's/geometric mean 1.25/geometric mean 2.5/' "$tables"
-    run check
-    [ "$status" -eq 1 ]
+    run -1 check
     readme
     check
     sed -i 's/^| 64 | full | 9 | .*/| 64 | full | 9 | 9 | 9 |/' "$work/tree/README.md"
-    run check
-    [ "$status" -eq 1 ]
+    run -1 check
     [[ $output == *"README.md: tables are not current"* ]]
 }
 

@@ -3,8 +3,7 @@
 load helper
 
 @test "every part is a script of the tree, and bad arguments are refused" {
-    run scripts/evidence/evidence.sh robustness --dry-run
-    [ "$status" -eq 0 ]
+    run -0 scripts/evidence/evidence.sh robustness --dry-run
     [ "${#lines[@]}" -eq 11 ]
     for line in "${lines[@]}"; do [ -x "${line%% *}" ]; done
     refused 2 "unknown argument nosuch" scripts/evidence/evidence.sh nosuch
@@ -47,8 +46,7 @@ load helper
         {"kernel": "lib", "tool": "memcheck", "verdict": "skipped", "code": 3, "why": "infeasible: too wide"}]}' \
         >"$e/gpu/sanitize.json"
     export FA_BENCH=$PWD/fa_bench
-    run "$work/tree/scripts/evidence/report.sh" --table robustness
-    [ "$status" -eq 0 ]
+    run -0 "$work/tree/scripts/evidence/report.sh" --table robustness
     [[ $output == *"| 3 of 4 caught | 9 runs"* && $output == *"controls.sh\` | 2026-11-25, abc1234 |"* &&
         $output == *"| 5 of 6 caught | \`one\` 5 of 6, a sample of 68; "*" | not dated |"* &&
         $output == *"| 6 of 7 caught | \`two\` 6 of 7, a sample of 60;"* &&

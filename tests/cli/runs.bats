@@ -48,8 +48,7 @@ records_hold() { # FILE COUNT EXPRESSION...
 @test "several lines, comments and blanks between: a record each, in order" {
     printf '%s\n' '# a list' '' '--kernel light' '  --kernel scalar --causal ' "--source 'examples/plain.cu' --m 16" \
         >"$work/list"
-    run ./fa_bench --runs "$work/list" "${one[@]}" --json "$work/r.jsonl"
-    [ "$status" -eq 0 ]
+    run -0 ./fa_bench --runs "$work/list" "${one[@]}" --json "$work/r.jsonl"
     [ "$(grep -c '^check     PASS' <<<"$output")" -eq 3 ]
     records_hold "$work/r.jsonl" 3 'all(.[]; .status == "pass" and .device.backend == "emu")' \
         'map(.kernel) == ["light", "scalar", "plain"]' 'map(.provenance.line) == [3, 4, 5]' \
@@ -72,8 +71,7 @@ records_hold() { # FILE COUNT EXPRESSION...
     printf '%s\n' '--kernel light' '--kernel light --stages 7' "$crash" '--kernel light --seed 1' \
         "$hang --timeout 3" '--kernel light --seed 2' "$dead" '--kernel light --vs scalar' \
         '--kernel light --compile-only' '--kernel light --seed 3' >"$work/list"
-    run ./fa_bench --runs "$work/list" "${one[@]}" --json "$work/r.jsonl" --quiet
-    [ "$status" -eq 3 ] # of the first that did not pass
+    run -3 ./fa_bench --runs "$work/list" "${one[@]}" --json "$work/r.jsonl" --quiet
     records_hold "$work/r.jsonl" 10 \
         'map(.status) | join(" ") == "pass infeasible wrong pass timeout pass wrong not_run pass pass"' \
         '.[1].reason | test("STAGES")' '.[2].reason | test("signal 11|address")' \

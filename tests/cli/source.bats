@@ -32,27 +32,23 @@ mma_plain=(--source examples/mma_plain.cu --m 64 --n 32 --warps 4 --stages 2)
 
 @test "a compile error prints the compiler's lines and exits 6" {
     sed 's/float m = /float m = nonsense + /' examples/plain.cu >"$work/k.cu"
-    run ./fa_bench --source "$work/k.cu" "${small[@]}" --json "$work/r.json"
-    [ "$status" -eq 6 ]
+    run -6 ./fa_bench --source "$work/k.cu" "${small[@]}" --json "$work/r.json"
     [[ $output == *nonsense* ]]
     record_holds "$work/r.json" '.status == "compile_error"'
 }
 
 @test "what is missing is said: entry point, constants" {
     sed 's/void fa_kernel/void my_kernel/' examples/plain.cu >"$work/k.cu"
-    run ./fa_bench --source "$work/k.cu" "${small[@]}"
-    [ "$status" -eq 6 ]
+    run -6 ./fa_bench --source "$work/k.cu" "${small[@]}"
     [[ $output == *"no entry point"*fa_kernel* ]]
     sed 's/^FA_KERNEL_INFO.*//' examples/plain.cu >"$work/k.cu"
-    run ./fa_bench --source "$work/k.cu" "${small[@]}"
-    [ "$status" -eq 6 ]
+    run -6 ./fa_bench --source "$work/k.cu" "${small[@]}"
     [[ $output == *FA_KERNEL_INFO* ]]
 }
 
 @test "a wrong kernel exits 1, says where, and is never timed" {
     sed 's/s \*= p.scale;/s *= p.scale * 1.02f;/' examples/plain.cu >"$work/k.cu"
-    run ./fa_bench --source "$work/k.cu" "${small[@]}" --json "$work/r.json"
-    [ "$status" -eq 1 ]
+    run -1 ./fa_bench --source "$work/k.cu" "${small[@]}" --json "$work/r.json"
     [[ $output == *batch*head*row* ]]
     record_holds "$work/r.json" '.status == "wrong"' '.check.passed == false' '.timing == null' \
         '.check.references[0].mismatches > 0 or (.check.references[0].failure | length > 0)'
@@ -60,25 +56,21 @@ mma_plain=(--source examples/mma_plain.cu --m 64 --n 32 --warps 4 --stages 2)
 
 @test "an output that was not written, or is NaN, fails" {
     sed 's/o\[d\] = /if (d != 3) o[d] = /' examples/plain.cu >"$work/k.cu"
-    run ./fa_bench --source "$work/k.cu" "${small[@]}" --json "$work/r.json"
-    [ "$status" -eq 1 ]
+    run -1 ./fa_bench --source "$work/k.cu" "${small[@]}" --json "$work/r.json"
     record_holds "$work/r.json" '.check.references[0].nonfinite == 66'
 }
 
 @test "an input that was overwritten, or a write outside the output, fails" {
     sed 's/o\[d\] = /((half *)q)[d] = __float2half(0.0f), o[d] = /' examples/plain.cu >"$work/k.cu"
-    run ./fa_bench --source "$work/k.cu" "${small[@]}"
-    [ "$status" -eq 1 ]
+    run -1 ./fa_bench --source "$work/k.cu" "${small[@]}"
     sed 's/o\[d\] = /((half *)p.o)[-1] = __float2half(1.0f), o[d] = /' examples/plain.cu >"$work/k.cu"
-    run ./fa_bench --source "$work/k.cu" "${small[@]}"
-    [ "$status" -eq 1 ]
+    run -1 ./fa_bench --source "$work/k.cu" "${small[@]}"
 }
 
 @test "an address finding names the tensor and the row; the sanitizer's whole report comes with --verbose, after it" {
     ! ldd ./fa_bench | grep -q libasan || skip "fa_bench is under AddressSanitizer itself"
     sed 's|k\[j \* p.k_stride_s + d\]|k[(j + 1) * p.k_stride_s + d]|' examples/plain.cu >"$work/k.cu"
-    run ./fa_bench --source "$work/k.cu" --m 32 "${small[@]}" --sanitize address --json "$work/r.json"
-    [ "$status" -eq 1 ]
+    run -1 ./fa_bench --source "$work/k.cu" --m 32 "${small[@]}" --sanitize address --json "$work/r.json"
     record_holds "$work/r.json" '.reason | test("K, 1 element past its end: batch 0, head 1, row 33 .rows 0 to 32.")' \
         '.reason | test("READ of size 2") and test("k.cu:32") and (test("0x") | not)'
     [[ $output != *"Shadow bytes"* && ${lines[-1]} == *"--verbose shows"* ]]

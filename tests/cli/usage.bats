@@ -54,18 +54,15 @@ load helper
 }
 
 @test "what is valid but does not fit in memory is refused before allocation" {
-    run timeout 300 ./fa_bench --device emu --batch 1000000 --json "$work/r.json"
-    [ "$status" -eq 3 ]
+    run -3 timeout 300 ./fa_bench --device emu --batch 1000000 --json "$work/r.json"
     [[ $output == *"GiB"* ]]
     record_holds "$work/r.json" '.status == "infeasible"' '.timing == null'
 }
 
 @test "help and version go to stdout and exit 0" {
-    run ./fa_bench --help
-    [ "$status" -eq 0 ]
+    run -0 ./fa_bench --help
     [[ $output == *"--vs SPEC"* ]]
-    run ./fa_bench --version
-    [ "$status" -eq 0 ]
+    run -0 ./fa_bench --version
     [[ $output == fa_bench* ]]
 }
 

@@ -29,8 +29,7 @@ END
     [ "$code" -eq 4 ]
     grep -q 'cut off: 1 kernels not reached: --resume goes on' "$work/out"
     jq -e '.kernels == 2 and .not_reached == ["gqa_modulo"]' "$work/wrong.json"
-    run "${wrong[@]}" --resume "$work/wrong.json"
-    [ "$status" -eq 0 ]
+    run -0 "${wrong[@]}" --resume "$work/wrong.json"
     [[ $output == "gqa_modulo "*"3 wrong kernels: 3 caught by an ordinary run"* ]]
     # another text: tried again
     jq '.cases[0].sha256 = "another"' "$work/wrong.json" >"$work/other.json"
@@ -51,12 +50,11 @@ END
     for name in causal_one_too_many_light tail_unmasked_mma lengths_1_aligned_by_largest lengths_3_nan_without_keys \
         window_2_left_bound_not_shifted_light sink_2_scaled softcap_4_after_the_mask alibi_6_top_left \
         dim_v_1_scale_light; do only+=(--only "$name"); done
-    run tests/wrong/named.sh "${only[@]}"
-    [ "$status" -eq 0 ]
+    run -0 tests/wrong/named.sh "${only[@]}"
     [[ $output == *"9 kernels, 0 not as they should be"* ]]
     # the kernels as they were pass
-    run tests/wrong/named.sh --control "${only[@]:0:4}"
-    [[ $status -eq 0 && $output == *"causal_one_too_many_light"*"passed"*"2 kernels, 0 not"* ]]
+    run -0 tests/wrong/named.sh --control "${only[@]:0:4}"
+    [[ $output == *"causal_one_too_many_light"*"passed"*"2 kernels, 0 not"* ]]
     refused 2 "unknown option" tests/wrong/named.sh --onyl x
 }
 
