@@ -53,7 +53,6 @@ judged() { # NAME...: each CAUGHT; skipped when one is NOT-RUN
 # bats test_tags=slow
 @test "sweeps and gates; what repeats another cheat" {
     said=$work/said
-    # shellcheck disable=SC2046 # words
     tests/cheats/run.sh $(printf -- '--only %s ' "${long[@]}") --json "$work/long.json" >"$said" 2>&1 || true
     judged "${long[@]}"
 }

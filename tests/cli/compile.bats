@@ -77,9 +77,7 @@ needs_nvrtc() {
     needs_nvrtc
     command -v nvcc >/dev/null || skip "no nvcc"
     for knobs in "scalar" "light" "light --m 32 --warps 8 --vec 4" "light --dim 128 --causal"; do
-        # shellcheck disable=SC2086
         ./fa_bench --kernel $knobs --compile-only --json "$work/a.json" --quiet
-        # shellcheck disable=SC2086
         ./fa_bench --kernel $knobs --compile-only --compiler nvcc --json "$work/b.json" --quiet
         record_holds "$work/b.json" ".ptxas == $(jq -c .ptxas "$work/a.json")" \
             '.provenance.compiler | test("^nvcc 1[0-9]")'
@@ -186,12 +184,10 @@ EOF
         'wgmma --m 128 --n 160 --warps 8 --dim 192' 'wgmma --m 192 --n 96 --warps 12 --dim 128' \
         'wgmma --m 256 --n 80 --warps 16' 'wgmma_small --n 64 --warps 12 --dim 192' \
         'wgmma_decode --n 128 --dim 256'; do
-        # shellcheck disable=SC2086 # words
         refused 3 "fit the registers" compile $tile
     done
     for tile in 'wgmma --m 64 --n 160 --warps 4 --dim 128' 'wgmma --m 192 --n 80 --warps 12 --dim 128' \
         'wgmma --m 256 --n 64 --warps 16' 'wgmma_small --n 128 --warps 12' 'wgmma_decode --n 96 --dim 256'; do
-        # shellcheck disable=SC2086 # words
         compile $tile --stages 1
         jq -e '.ptxas.warnings == []' "$work/r.json" || { echo "$tile"; return 1; }
     done

@@ -87,7 +87,6 @@ setup_file() {
 
 # A damaged copy of FROM as $file. A key of a value is one without which no script can do.
 damage() { # HOW FROM
-    # shellcheck disable=SC2016 # jq's
     local key='(keys as $keys | first((if has("peers") then "batch" else empty end), "candidate", "swept", "gate",
         "kernel", "group", "verdict", "spaces", "point" | select(IN($keys[]))))'
     case $1 in
@@ -158,7 +157,6 @@ refuses_each() { # SCRIPT NAME KIND NEED COMMAND...
     export PEERS_TORCH=/bin/false
     while read -r script name kind need words; do
         [[ $name != - ]] || continue
-        # shellcheck disable=SC2086 # words
         refuses_each "$script" "$name" "$kind" "$need" $words
     done < <(table)
 }
@@ -207,7 +205,6 @@ refuses_each() { # SCRIPT NAME KIND NEED COMMAND...
         [[ $name == x ]] || gzip -c "$BATS_FILE_TMPDIR/$kind" >"$work/in/$name"
         before=$(all_files)
         code=0
-        # shellcheck disable=SC2086 # words
         PATH=$work/bin timeout 60 scripts/$script $words >"$work/out" 2>"$work/err" </dev/null || code=$?
         [[ $code -eq 4 && $(wc -l <"$work/err") -eq 1 && $(<"$work/err") == *"NOT-RUN: no jq"* && ! -s $work/out ]] ||
             { echo "$script $words: exit $code: $(head -c 400 "$work/err")"; return 1; }

@@ -122,7 +122,6 @@ q_pe:bfloat16:n,h,kpe ckv_cache:bfloat16:all,ps,ckv kpe_cache:bfloat16:all,ps,kp
     refusal 2 "no file 'blob/x.safetensors' beside"
     mkdir "$work/blob"
     for case in "i kv=0,1,2" "i kv=0,2,1,3" "i kv=-1,0,1,2" "i kv=0,1,2,3,4" "i other=0,1,2,3"; do
-        # shellcheck disable=SC2086 # words
         safetensors "$work/blob/x.safetensors" $case
         refusal 2 "x.safetensors"
     done

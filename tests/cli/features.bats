@@ -30,11 +30,9 @@ passes() { # OPTIONS...
 @test "a plain kernel with every feature passes, each alone and all together" {
     local word all=""
     for word in varlen window chunk softcap sink alibi bias mask dim_v paged; do
-        # shellcheck disable=SC2046 # words
         passes --source tests/features/plain.cu $(options_of $word)
         all="$all $(options_of $word)"
     done
-    # shellcheck disable=SC2086
     passes --source tests/features/plain.cu $all --dtype bf16 --strides padded
     record_holds "$work/r.json" '.problem | .lengths.q == [17,0,33,5,1,0,3] and .window == [9,3] and .chunk == 20 and
         .softcap == 2 and .sinks and .alibi and .bias and .mask == "tree" and .dim_v == 24' \
@@ -54,11 +52,9 @@ passes() { # OPTIONS...
         for word in varlen window chunk softcap sink alibi bias mask dim_v paged; do
             options=$(options_of $word)
             [[ $word != dim_v || -z $dims ]] || options=$dims
-            # shellcheck disable=SC2086
             run ./fa_bench "${small[@]}" --kernel "$kernel" $dims $options --json "$work/r.json"
             if [[ $output =~ "takes pages of a multiple of "([0-9]+)" rows: not --page-size" ]]; then
                 options="--page-size ${BASH_REMATCH[1]}"
-                # shellcheck disable=SC2086
                 run ./fa_bench "${small[@]}" --kernel "$kernel" $dims $options --json "$work/r.json"
             fi
             if [ "$status" -eq 3 ]; then
@@ -67,7 +63,6 @@ passes() { # OPTIONS...
             fi
             [ "$status" -eq 0 ] || { echo "$kernel $word: $output"; return 1; }
             served=$((served + 1))
-            # shellcheck disable=SC2086
             passes --kernel "$kernel" $dims $options --causal --dtype bf16
         done
     done
@@ -98,7 +93,6 @@ mla=(--kernel wgmma_mla --dim 576 --dim-v 512 --v-in-k --batch 1 --kv-heads 1)
     local schedule options
     for schedule in ascending descending greedy random; do
         while read -r options; do
-            # shellcheck disable=SC2086
             passes "${mla[@]}" --race --schedule $schedule --seeds 1 $options
         done <<'EOF'
 --heads 8 --seq 1 --seq-kv 330 --splits 1

@@ -10,7 +10,6 @@ problems() { python3 scripts/lib/gate/problems.py "$@"; }
     for kernel in $(jq -r '.[] | select((.rules // []) != []) | .name' "$work/registry.json"); do
         # On one of these: a rule for one architecture takes others' problems there.
         for where in "--arch sm_90a" "--arch sm_89" "--device emu"; do
-            # shellcheck disable=SC2086
             problems rules --kernel "$kernel" -- ./fa_bench $where
         done | jq -sc 'map([.rule, .causal]) | unique[]' | sort >"$work/got"
         jq -c --arg k "$kernel" '.[] | select(.name == $k) | .rules | to_entries[] |
@@ -117,11 +116,9 @@ END
     python3 tests/wrong/make.py "$work/wrong" >"$work/made"
     while IFS='|' read -r tool name tile word; do
         grep -q "^$name " "$work/made"
-        # shellcheck disable=SC2086
         scripts/ci_gate.sh --source "$work/wrong/$name.cu" --draws 0 --dry-run -- $tile |
             grep "^$name|$tool|" | cut -d'|' -f3 >"$work/lines"
         while read -r args; do
-            # shellcheck disable=SC2086
             run ./fa_bench --source "$work/wrong/$name.cu" $tile --device emu --timing none --quiet $args
             [ "$status" -eq 0 ] || break
         done <"$work/lines"
@@ -139,10 +136,8 @@ END
     command -v nvidia-smi >/dev/null && skip "there is a GPU"
     python3 tests/wrong/make.py "$work/wrong" >"$work/made"
     while IFS='|' read -r name tile problem; do
-        # shellcheck disable=SC2086
         scripts/ci_gate.sh --source "$work/wrong/$name.cu" --draws 0 --dry-run -- $tile >"$work/lines"
         args=$(grep -e "^$name||.*$problem" "$work/lines" | head -n 1 | cut -d'|' -f3)
-        # shellcheck disable=SC2086
         run -1 ./fa_bench --source "$work/wrong/$name.cu" $tile --device emu --timing none --quiet $args
         [[ $output == *"wrong: "* ]] || { echo "$name: $args: $output"; return 1; }
     done <<'END'
@@ -197,7 +192,6 @@ END
         cases=0
         while IFS='|' read -r _ _ args; do
             cases=$((cases + 1))
-            # shellcheck disable=SC2086
             run ./fa_bench --source "$file" --device emu --timing none --quiet $args
             [ "$status" -eq 0 ] || break
         done < <(grep -e "^$name|$tool|.*$tile" "$work/lines")

@@ -84,7 +84,6 @@ bench=(timeout 120 ./fa_bench)
 @test "nor as an input file of a script" {
     mkfifo "$work/pipe"
     while read -r words; do
-        # shellcheck disable=SC2086 # words
         for file in "$work/pipe" /dev/zero "$work"; do refused 2 "$file" timeout 20 scripts/$words "$file"; done
     done <<END
 ci_gate.sh --dry-run --source
@@ -134,7 +133,6 @@ END
     refused 6 "leads nowhere" "${bench[@]}" --kernel light "${small[@]}" --json "$work/r.json"
     [ ! -e "$work/nowhere" ]
     rm "$work/r.json"
-    # shellcheck disable=SC2016 # the inner shell's own number
     timeout 120 bash -c 'ln -s "$0/precious" "$0/r.json.$$.tmp"
         exec ./fa_bench --kernel light '"${small[*]}"' --quiet --json "$0/r.json"' "$work"
     [ "$(cat "$work/precious")" = precious ]
@@ -370,7 +368,6 @@ no_folder_in_work() { [[ -z $(find "$work/cache" -name 'building.*') ]]; }
 
 @test "help and lists that cannot be written are an error" {
     for words in --help --list-kernels --version "--list-kernels --json -"; do
-        # shellcheck disable=SC2086 # words
         run -6 bash -c "./fa_bench $words >/dev/full"
         [[ $output == *"standard output"* ]]
     done

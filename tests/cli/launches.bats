@@ -30,7 +30,6 @@ problem=(--device emu --batch 2 --heads 4 --kv-heads 2 --seq 19 --dim 16)
 
 @test "split-KV and combine in FP32, heads and K/V heads apart, a buffer's first values, the log-sum-exp" {
     for more in "--lse --splits 3" "--causal --dtype bf16"; do
-        # shellcheck disable=SC2086
         ./fa_bench --source $at/splits.cu "${problem[@]}" --seq-kv 33 $more --quiet --json "$work/r.json"
         record_holds "$work/r.json" '.status == "pass"' '.launch.steps | map(.copies) | index("lse") != null'
     done
@@ -183,7 +182,6 @@ END
     refused 2 "no line launches a kernel" ./fa_bench --source "$work/k.cu" "${problem[@]}"
     { zeros "$good" && echo 'FA_KERNEL_INFO(.threads = 1);' >>"$work/k.cu"; }
     refused 2 "take one of the two" ./fa_bench --source "$work/k.cu" "${problem[@]}"
-    # shellcheck disable=SC2046
     zeros $(printf "%s\n" 1 2 3 4 5 6 7 8 9 | sed 's/.*/FA_LAUNCH:zeros<<<1,1>>>(o,&)/')
     refused 2 "more than 8 lines" ./fa_bench --source "$work/k.cu" "${problem[@]}"
 }

@@ -19,9 +19,7 @@ passes() { # OPTIONS...
     kernels=$(./fa_bench --list-kernels --json - |
         jq -r '.[] | select(.kind == "hand" and .op == "forward" and .emulated and .missing == null) | .name')
     for kernel in $kernels; do
-        # shellcheck disable=SC2046 # words
         passes --kernel "$kernel" $(dims_of "$kernel")
-        # shellcheck disable=SC2046
         passes --kernel "$kernel" $(dims_of "$kernel") --causal
         record_holds "$work/r.json" '.provenance.options | index("-DFA_LSE=1") != null'
     done

@@ -59,7 +59,6 @@ load helper
     done
     for extra in "--causal" "--causal --seq-kv 70" "--causal --seq-kv 5" "--heads 4 --kv-heads 2" "--dim 40" \
         "--misalign 3" "--strides padded --misalign 1" "--strides bshd" "--strides far" "--seq 1 --seq-kv 1"; do
-        # shellcheck disable=SC2086
         ./fa_bench --kernel light "${small[@]}" $extra --quiet
     done
 }

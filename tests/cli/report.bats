@@ -324,7 +324,6 @@ END
     "$tree/scripts/evidence/evidence_current.sh" evidence/stub/ladder.jsonl |
         grep -qx 'evidence/stub/ladder.jsonl: 0 of 1 current, 1 not looked at'
     for tool in "report.sh --readme" "evidence_index.sh --dir evidence/stub"; do
-        # shellcheck disable=SC2086
         refused 4 "could not be compiled" "$tree"/scripts/evidence/$tool
     done
     (cd "$tree" && sha256sum --quiet -c "$work/sums")

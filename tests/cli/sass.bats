@@ -22,7 +22,6 @@ instructions_are_as_claimed() { # ARCH CONDITION
     for kernel in $(jq -r "$rows | select($2) | .name" "$work/kernels.json"); do
         claim=$(jq -r --arg k "$kernel" '.[] | select(.name == $k) | .tensor_cores' "$work/kernels.json")
         [[ $claim == wgmma && $1 == sm_89 ]] && continue
-        # shellcheck disable=SC2046 # words
         "$disassemble" "$(cubin_of --kernel "$kernel" --arch "$1" $(dims_of "$kernel"))" >"$work/sass" || return 1
         grep -q 'EXIT' "$work/sass" || { echo "nothing disassembled for $kernel"; return 1; }
         hmma=$(grep -c 'HMMA\.' "$work/sass" || true) hgmma=$(grep -c 'HGMMA\.' "$work/sass" || true)
