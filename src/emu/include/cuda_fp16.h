@@ -139,28 +139,7 @@ static inline __half __float2half_ru(float f)
     return n == 0 ? __ushort_as_half(0x0001) : fa_emu_half_step(f, true, n > 0);
 }
 
-static inline __half2 __floats2half2_rn(float a, float b) { return {fa_emu_half(a), fa_emu_half(b)}; }
-static inline __half2 __float22half2_rn(float2 f) { return {fa_emu_half(f.x), fa_emu_half(f.y)}; }
-static inline __half2 __float2half2_rn(float f) { return {fa_emu_half(f), fa_emu_half(f)}; }
-static inline float2 __half22float2(__half2 h) { return {fa_emu_float(h.x), fa_emu_float(h.y)}; }
-static inline __half2 __half2half2(__half h) { return {h, h}; }
-static inline __half2 __halves2half2(__half a, __half b) { return {a, b}; }
-static inline __half2 make_half2(__half a, __half b) { return {a, b}; }
-static inline __half __low2half(__half2 h) { return h.x; }
-static inline __half __high2half(__half2 h) { return h.y; }
-static inline float __low2float(__half2 h) { return fa_emu_float(h.x); }
-static inline float __high2float(__half2 h) { return fa_emu_float(h.y); }
-static inline __half2 __low2half2(__half2 h) { return {h.x, h.x}; }
-static inline __half2 __high2half2(__half2 h) { return {h.y, h.y}; }
-static inline __half2 __lows2half2(__half2 a, __half2 b) { return {a.x, b.x}; }
-static inline __half2 __highs2half2(__half2 a, __half2 b) { return {a.y, b.y}; }
-static inline __half2 __lowhigh2highlow(__half2 h) { return {h.y, h.x}; }
-
-/* Arithmetic. */
-static inline __half __hadd(__half a, __half b) { return fa_emu_half(fa_emu_float(a) + fa_emu_float(b)); }
-static inline __half __hsub(__half a, __half b) { return fa_emu_half(fa_emu_float(a) - fa_emu_float(b)); }
-static inline __half __hmul(__half a, __half b) { return fa_emu_half(fa_emu_float(a) * fa_emu_float(b)); }
-static inline __half __hdiv(__half a, __half b) { return fa_emu_half(fa_emu_float(a) / fa_emu_float(b)); }
+/* Arithmetic that rounds otherwise than a float does. */
 static inline __half __hneg(__half a) { return __ushort_as_half(__half_as_ushort(a) ^ 0x8000); }
 static inline __half __habs(__half a) { return __ushort_as_half(__half_as_ushort(a) & 0x7fff); }
 /* The product is exact in float, the sum of it and a half in double but for far cancellations. */
@@ -168,57 +147,9 @@ static inline __half __hfma(__half a, __half b, __half c)
 {
     return __double2half((double)(fa_emu_float(a) * fa_emu_float(b)) + (double)fa_emu_float(c));
 }
-static inline __half __hmax(__half a, __half b) { return fa_emu_half(fmaxf(fa_emu_float(a), fa_emu_float(b))); }
-static inline __half __hmin(__half a, __half b) { return fa_emu_half(fminf(fa_emu_float(a), fa_emu_float(b))); }
-static inline bool __hisnan(__half a) { return isnan(fa_emu_float(a)); }
-static inline int __hisinf(__half a) { return isinf(fa_emu_float(a)) ? (fa_emu_float(a) > 0 ? 1 : -1) : 0; }
-static inline __half hexp(__half a) { return fa_emu_half(expf(fa_emu_float(a))); }
-static inline __half hexp2(__half a) { return fa_emu_half(exp2f(fa_emu_float(a))); }
-static inline __half hlog(__half a) { return fa_emu_half(logf(fa_emu_float(a))); }
-static inline __half hlog2(__half a) { return fa_emu_half(log2f(fa_emu_float(a))); }
-static inline __half hsqrt(__half a) { return fa_emu_half(sqrtf(fa_emu_float(a))); }
-static inline __half hrsqrt(__half a) { return fa_emu_half(1.0f / sqrtf(fa_emu_float(a))); }
-static inline __half hrcp(__half a) { return fa_emu_half(1.0f / fa_emu_float(a)); }
-
-#define FA_EMU_HALF2_1(name2, name1) \
-    static inline __half2 name2(__half2 a) { return {name1(a.x), name1(a.y)}; }
-#define FA_EMU_HALF2_2(name2, name1) \
-    static inline __half2 name2(__half2 a, __half2 b) { return {name1(a.x, b.x), name1(a.y, b.y)}; }
-FA_EMU_HALF2_1(__hneg2, __hneg)
-FA_EMU_HALF2_1(__habs2, __habs)
-FA_EMU_HALF2_1(h2exp, hexp)
-FA_EMU_HALF2_1(h2exp2, hexp2)
-FA_EMU_HALF2_1(h2log, hlog)
-FA_EMU_HALF2_1(h2log2, hlog2)
-FA_EMU_HALF2_1(h2sqrt, hsqrt)
-FA_EMU_HALF2_1(h2rsqrt, hrsqrt)
-FA_EMU_HALF2_1(h2rcp, hrcp)
-FA_EMU_HALF2_2(__hadd2, __hadd)
-FA_EMU_HALF2_2(__hsub2, __hsub)
-FA_EMU_HALF2_2(__hmul2, __hmul)
-FA_EMU_HALF2_2(__h2div, __hdiv)
-FA_EMU_HALF2_2(__hmax2, __hmax)
-FA_EMU_HALF2_2(__hmin2, __hmin)
-#undef FA_EMU_HALF2_1
-#undef FA_EMU_HALF2_2
-static inline __half2 __hfma2(__half2 a, __half2 b, __half2 c)
-{
-    return {__hfma(a.x, b.x, c.x), __hfma(a.y, b.y, c.y)};
-}
-
-#define FA_EMU_HALF_OP(op, name)                                                                         \
-    static inline __half operator op(__half a, __half b) { return name(a, b); }                          \
-    static inline __half &operator op##=(__half &a, __half b) { return a = name(a, b); }                 \
-    static inline __half2 operator op(__half2 a, __half2 b) { return {name(a.x, b.x), name(a.y, b.y)}; } \
-    static inline __half2 &operator op##=(__half2 &a, __half2 b) { return a = __half2(name(a.x, b.x), name(a.y, b.y)); }
-FA_EMU_HALF_OP(+, __hadd)
-FA_EMU_HALF_OP(-, __hsub)
-FA_EMU_HALF_OP(*, __hmul)
-FA_EMU_HALF_OP(/, __hdiv)
-#undef FA_EMU_HALF_OP
-static inline __half operator-(__half a) { return __hneg(a); }
 
 #include "fa_emu_half_more.h"
+FA_EMU_HALF_PAIRS(__half, __half2, half)
 FA_EMU_HALF_COMPARES(__half, __half2)
 FA_EMU_HALF_MORE(__half, __half2)
 FA_EMU_HALF_INTEGERS(__half, half)

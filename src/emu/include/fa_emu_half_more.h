@@ -1,7 +1,41 @@
-/* What __half and __nv_bfloat16 have alike beyond arithmetic: comparisons of pairs, ReLU and saturation, conversions to
- * and from integers, rounding, increments. Included by both headers, with H, H2 and their parts of names. */
+/* What __half and __nv_bfloat16 have alike: pairs, arithmetic, comparisons, ReLU and saturation, conversions to and from
+ * integers, rounding, increments. Both headers use it, with H, H2 and their parts of names. */
 #ifndef FA_EMU_HALF_MORE_H
 #define FA_EMU_HALF_MORE_H
+
+/* Pairs out of numbers and numbers out of pairs; name: half or bfloat16. */
+#define FA_EMU_HALF_PAIRS(H, H2, name)                                          \
+    static inline H2 __float2##name##2_rn(float f) { return {f, f}; }           \
+    static inline H2 __floats2##name##2_rn(float a, float b) { return {a, b}; } \
+    static inline H2 __float22##name##2_rn(float2 f) { return {f.x, f.y}; }     \
+    static inline float2 __##name##22float2(H2 h) { return {h.x, h.y}; }        \
+    static inline H2 __##name##2##name##2(H h) { return {h, h}; }               \
+    static inline H2 __halves2##name##2(H a, H b) { return {a, b}; }            \
+    static inline H2 make_##name##2(H a, H b) { return {a, b}; }                \
+    static inline H __low2##name(H2 h) { return h.x; }                          \
+    static inline H __high2##name(H2 h) { return h.y; }                         \
+    static inline float __low2float(H2 h) { return h.x; }                       \
+    static inline float __high2float(H2 h) { return h.y; }                      \
+    static inline H2 __low2##name##2(H2 h) { return {h.x, h.x}; }               \
+    static inline H2 __high2##name##2(H2 h) { return {h.y, h.y}; }              \
+    static inline H2 __lows2##name##2(H2 a, H2 b) { return {a.x, b.x}; }        \
+    static inline H2 __highs2##name##2(H2 a, H2 b) { return {a.y, b.y}; }       \
+    static inline H2 __lowhigh2highlow(H2 h) { return {h.y, h.x}; }
+
+/* Arithmetic of two numbers, in float and rounded once, and of two pairs. */
+#define FA_EMU_HALF_2(H, H2, name, name2, expression) \
+    static inline H name(H a, H b)                    \
+    {                                                 \
+        const float x = a, y = b;                     \
+        return expression;                            \
+    }                                                 \
+    static inline H2 name2(H2 a, H2 b) { return {name(a.x, b.x), name(a.y, b.y)}; }
+#define FA_EMU_HALF_OP(H, H2, op, name, name2)                            \
+    FA_EMU_HALF_2(H, H2, name, name2, x op y)                             \
+    static inline H operator op(H a, H b) { return name(a, b); }          \
+    static inline H &operator op##=(H &a, H b) { return a = name(a, b); } \
+    static inline H2 operator op(H2 a, H2 b) { return name2(a, b); }      \
+    static inline H2 &operator op##=(H2 &a, H2 b) { return a = name2(a, b); }
 
 /* A comparison of two, and of pairs. Those with u hold for NaN, the others do not; the operator != does. */
 #define FA_EMU_HALF_COMPARE_AS(H, H2, name, expression)                                                            \
@@ -50,51 +84,71 @@
     }                                              \
     static inline H2 h2##name(H2 a) { return {h##name(a.x), h##name(a.y)}; }
 
-#define FA_EMU_HALF_MORE(H, H2)                                                                       \
-    FA_EMU_HALF_BOUND(H, H2, relu, 0.0f, INFINITY)                                                    \
-    FA_EMU_HALF_BOUND(H, H2, sat, 0.0f, 1.0f)                                                         \
-    FA_EMU_HALF_SAT(H, H2, add)                                                                       \
-    FA_EMU_HALF_SAT(H, H2, sub)                                                                       \
-    FA_EMU_HALF_SAT(H, H2, mul)                                                                       \
-    FA_EMU_HALF_ROUND(H, H2, ceil, ceilf(x))                                                          \
-    FA_EMU_HALF_ROUND(H, H2, floor, floorf(x))                                                        \
-    FA_EMU_HALF_ROUND(H, H2, trunc, truncf(x))                                                        \
-    FA_EMU_HALF_ROUND(H, H2, rint, rintf(x))                                                          \
-    FA_EMU_HALF_ROUND(H, H2, sin, sinf(x))                                                            \
-    FA_EMU_HALF_ROUND(H, H2, cos, cosf(x))                                                            \
-    FA_EMU_HALF_ROUND(H, H2, tanh, tanhf(x))                                                          \
-    FA_EMU_HALF_ROUND(H, H2, log10, log10f(x))                                                        \
-    FA_EMU_HALF_ROUND(H, H2, exp10, exp10f(x))                                                        \
-    FA_EMU_HALF_RN(H, H2, add)                                                                        \
-    FA_EMU_HALF_RN(H, H2, sub)                                                                        \
-    FA_EMU_HALF_RN(H, H2, mul)                                                                        \
-    static inline H htanh_approx(H a) { return htanh(a); }                                            \
-    static inline H2 h2tanh_approx(H2 a) { return h2tanh(a); }                                        \
-    static inline H2 __hisnan2(H2 a) { return {(float)__hisnan(a.x), (float)__hisnan(a.y)}; }         \
-    static inline H2 __hcmadd(H2 a, H2 b, H2 c)                                                       \
-    {                                                                                                 \
-        return {__hfma(-a.y, b.y, __hfma(a.x, b.x, c.x)), __hfma(a.y, b.x, __hfma(a.x, b.y, c.y))};   \
-    }                                                                                                 \
-    static inline H2 operator-(H2 a) { return {-a.x, -a.y}; }                                         \
-    static inline H2 operator+(H2 a) { return a; }                                                    \
-    static inline H operator+(H a) { return a; }                                                      \
-    static inline H &operator++(H &a) { return a = a + H(1.0f); }                                     \
-    static inline H &operator--(H &a) { return a = a - H(1.0f); }                                     \
-    static inline H operator++(H &a, int)                                                             \
-    {                                                                                                 \
-        const H old = a;                                                                              \
-        ++a;                                                                                          \
-        return old;                                                                                   \
-    }                                                                                                 \
-    static inline H operator--(H &a, int)                                                             \
-    {                                                                                                 \
-        const H old = a;                                                                              \
-        --a;                                                                                          \
-        return old;                                                                                   \
-    }                                                                                                 \
-    static inline H __hmax_nan(H a, H b) { return a != a ? a : b != b ? b : __hmax(a, b); }           \
-    static inline H __hmin_nan(H a, H b) { return a != a ? a : b != b ? b : __hmin(a, b); }           \
-    static inline H2 __hmax2_nan(H2 a, H2 b) { return {__hmax_nan(a.x, b.x), __hmax_nan(a.y, b.y)}; } \
+#define FA_EMU_HALF_MORE(H, H2)                                                                           \
+    FA_EMU_HALF_OP(H, H2, +, __hadd, __hadd2)                                                             \
+    FA_EMU_HALF_OP(H, H2, -, __hsub, __hsub2)                                                             \
+    FA_EMU_HALF_OP(H, H2, *, __hmul, __hmul2)                                                             \
+    FA_EMU_HALF_OP(H, H2, /, __hdiv, __h2div)                                                             \
+    FA_EMU_HALF_2(H, H2, __hmax, __hmax2, fmaxf(x, y))                                                    \
+    FA_EMU_HALF_2(H, H2, __hmin, __hmin2, fminf(x, y))                                                    \
+    static inline bool __hisnan(H a) { return isnan((float)a); }                                          \
+    static inline int __hisinf(H a) { return isinf((float)a) ? ((float)a > 0 ? 1 : -1) : 0; }             \
+    static inline H2 __hneg2(H2 a) { return {__hneg(a.x), __hneg(a.y)}; }                                 \
+    static inline H2 __habs2(H2 a) { return {__habs(a.x), __habs(a.y)}; }                                 \
+    static inline H2 __hfma2(H2 a, H2 b, H2 c) { return {__hfma(a.x, b.x, c.x), __hfma(a.y, b.y, c.y)}; } \
+    static inline H operator-(H a) { return __hneg(a); }                                                  \
+    FA_EMU_HALF_ROUND(H, H2, exp, expf(x))                                                                \
+    FA_EMU_HALF_ROUND(H, H2, exp2, exp2f(x))                                                              \
+    FA_EMU_HALF_ROUND(H, H2, log, logf(x))                                                                \
+    FA_EMU_HALF_ROUND(H, H2, log2, log2f(x))                                                              \
+    FA_EMU_HALF_ROUND(H, H2, sqrt, sqrtf(x))                                                              \
+    FA_EMU_HALF_ROUND(H, H2, rsqrt, 1.0f / sqrtf(x))                                                      \
+    FA_EMU_HALF_ROUND(H, H2, rcp, 1.0f / x)                                                               \
+                                                                                                          \
+    FA_EMU_HALF_BOUND(H, H2, relu, 0.0f, INFINITY)                                                        \
+    FA_EMU_HALF_BOUND(H, H2, sat, 0.0f, 1.0f)                                                             \
+    FA_EMU_HALF_SAT(H, H2, add)                                                                           \
+    FA_EMU_HALF_SAT(H, H2, sub)                                                                           \
+    FA_EMU_HALF_SAT(H, H2, mul)                                                                           \
+    FA_EMU_HALF_ROUND(H, H2, ceil, ceilf(x))                                                              \
+    FA_EMU_HALF_ROUND(H, H2, floor, floorf(x))                                                            \
+    FA_EMU_HALF_ROUND(H, H2, trunc, truncf(x))                                                            \
+    FA_EMU_HALF_ROUND(H, H2, rint, rintf(x))                                                              \
+    FA_EMU_HALF_ROUND(H, H2, sin, sinf(x))                                                                \
+    FA_EMU_HALF_ROUND(H, H2, cos, cosf(x))                                                                \
+    FA_EMU_HALF_ROUND(H, H2, tanh, tanhf(x))                                                              \
+    FA_EMU_HALF_ROUND(H, H2, log10, log10f(x))                                                            \
+    FA_EMU_HALF_ROUND(H, H2, exp10, exp10f(x))                                                            \
+    FA_EMU_HALF_RN(H, H2, add)                                                                            \
+    FA_EMU_HALF_RN(H, H2, sub)                                                                            \
+    FA_EMU_HALF_RN(H, H2, mul)                                                                            \
+    static inline H htanh_approx(H a) { return htanh(a); }                                                \
+    static inline H2 h2tanh_approx(H2 a) { return h2tanh(a); }                                            \
+    static inline H2 __hisnan2(H2 a) { return {(float)__hisnan(a.x), (float)__hisnan(a.y)}; }             \
+    static inline H2 __hcmadd(H2 a, H2 b, H2 c)                                                           \
+    {                                                                                                     \
+        return {__hfma(-a.y, b.y, __hfma(a.x, b.x, c.x)), __hfma(a.y, b.x, __hfma(a.x, b.y, c.y))};       \
+    }                                                                                                     \
+    static inline H2 operator-(H2 a) { return {-a.x, -a.y}; }                                             \
+    static inline H2 operator+(H2 a) { return a; }                                                        \
+    static inline H operator+(H a) { return a; }                                                          \
+    static inline H &operator++(H &a) { return a = a + H(1.0f); }                                         \
+    static inline H &operator--(H &a) { return a = a - H(1.0f); }                                         \
+    static inline H operator++(H &a, int)                                                                 \
+    {                                                                                                     \
+        const H old = a;                                                                                  \
+        ++a;                                                                                              \
+        return old;                                                                                       \
+    }                                                                                                     \
+    static inline H operator--(H &a, int)                                                                 \
+    {                                                                                                     \
+        const H old = a;                                                                                  \
+        --a;                                                                                              \
+        return old;                                                                                       \
+    }                                                                                                     \
+    static inline H __hmax_nan(H a, H b) { return a != a ? a : b != b ? b : __hmax(a, b); }               \
+    static inline H __hmin_nan(H a, H b) { return a != a ? a : b != b ? b : __hmin(a, b); }               \
+    static inline H2 __hmax2_nan(H2 a, H2 b) { return {__hmax_nan(a.x, b.x), __hmax_nan(a.y, b.y)}; }     \
     static inline H2 __hmin2_nan(H2 a, H2 b) { return {__hmin_nan(a.x, b.x), __hmin_nan(a.y, b.y)}; }
 
 /* name: half or bfloat16; T to H and back, in the four roundings. What is too large is the largest, NaN 0. */
