@@ -26,6 +26,12 @@ seconds=${opt[seconds]} json=${opt[json]}
 mapfile -t only < <(values_of only)
 [[ ${#only[@]} -gt 0 ]] || only=(options spec log npy cubin json)
 mkdir -p "$build/fuzz"
+# Every option, and every word that one takes.
+{
+    cat tests/fuzz/words.dict
+    sed -nE 's/^FA_(INT|REAL|WORD|SET|LIST|VS|TEXT|FLAG)\("([^"]+)".*/"--\2"/p' src/input/options.def
+    sed -nE 's/^#define FA_[A-Z]+_WORDS "(.*)"$/\1/p' src/input/*.h | tr '|' '\n' | sed 's/.*/"&"/'
+} >"$build/fuzz/words.dict"
 lines=$(mktemp)
 trap 'rm -f "$lines"' EXIT
 
@@ -51,7 +57,7 @@ for name in "${only[@]}"; do
                 file {print >file}' tests/fuzz/corpus/seeds.txt
             seeds=$build/fuzz/seeds/$name
         fi
-        "$build/fuzz/fuzz_$name" -dict=tests/fuzz/words.dict -max_total_time="$seconds" -timeout=10 \
+        "$build/fuzz/fuzz_$name" -dict="$build/fuzz/words.dict" -max_total_time="$seconds" -timeout=10 \
             -max_len=8192 -print_final_stats=1 \
             -artifact_prefix="$build/fuzz/crash-$name-" "$build/fuzz/corpus/$name" "$seeds" >"$log" \
             2>&1 || code=$?
