@@ -151,7 +151,8 @@ static void rule_is_right(void **state)
     const fa_rule *rule = *state;
     const fa_knobs *k = &rule->knobs;
     const fa_kernel_row *of = NULL;
-    const int32_t most = rule->max_dim_v, dim_v = most > 0 && most < rule->max_dim ? most : rule->max_dim;
+    const int32_t largest = 512, most = rule->max_dim_v > 0 ? rule->max_dim_v : largest; /* of --dim-v */
+    const int32_t dim_v = most < rule->max_dim ? most : rule->max_dim;
     fa_reason why;
     assert_int_equal(fa_registry_find(rule->name, &of, &why), FA_PASS);
     char *arguments =
