@@ -71,8 +71,8 @@ typedef struct fa_tensor_map {
 } fa_tensor_map;
 #endif
 
-/* One launch. Tensors are of type fa_element: q [batch, heads, seq_q, dim]; k [batch, kv_heads, seq_kv, dim];
- * v [batch, kv_heads, seq_kv, dim_v]; o [batch, heads, seq_q, dim_v].
+/* One launch. Tensors are of type fa_element (with FP8: see fa_element_q): q [batch, heads, seq_q, dim];
+ * k [batch, kv_heads, seq_kv, dim]; v [batch, kv_heads, seq_kv, dim_v]; o [batch, heads, seq_q, dim_v].
  * Strides are in elements; the innermost (dim) stride is 1. Neither they nor the addresses are multiples of more than
  * an element: look before you read 16 bytes at once. Query head h reads K/V head h / (heads / kv_heads).
  * The position of query row i is pos = i + Sk - Sq, with the lengths of its own sequence (seq_kv and seq_q, where all
@@ -169,10 +169,11 @@ typedef struct fa_kernel_info {
     fa_i32 cluster;                   /* thread blocks per cluster, 0 or 1: none */
     fa_i64 workspace_bytes_per_block; /* times the tiles*splits of query rows ... */
     fa_i64 workspace_bytes_fixed;     /* ... plus this */
-    /* TMA: rows and columns (elements) of one box per tensor, 0: no map. 128-byte swizzle when cols*2 == 128,
-     * 64-byte when 64, 32-byte when 32. Maps are rank 4: (dim, seq, heads, batch), zero fill out of bounds.
-     * With lengths (start_q) row i of a sequence of n rows that starts at row s of a head is at (.., seq - n + i, head,
-     * s + n): what lies past the sequence is out of bounds. seq: the largest length, seq_q or seq_kv, at least 1. */
+    /* TMA: rows and columns (elements of 16 bits; twice as many of FP8) of one box per tensor, 0: no map. 128-byte
+     * swizzle when cols*2 == 128, 64-byte when 64, 32-byte when 32. Maps are rank 4: (dim, seq, heads, batch), zero
+     * fill out of bounds. With lengths (start_q) row i of a sequence of n rows that starts at row s of a head is at
+     * (.., seq - n + i, head, s + n): what lies past the sequence is out of bounds. seq: the largest length, seq_q or
+     * seq_kv, at least 1. */
     fa_i32 tma_q_rows, tma_k_rows, tma_v_rows, tma_o_rows;
     fa_i32 tma_cols;
     fa_i32 nondeterministic; /* 1: repeats may differ in the last bits */
@@ -205,7 +206,18 @@ typedef struct fa_kernel_info {
 #ifndef FA_LSE
 #define FA_LSE 0
 #endif
-/* 1 with --dtype bf16. fa_element is the type of the tensors; cuda_bf16.h declares both. */
+/* 1 with --dtype e4m3, and with --kv-dtype e4m3. cuda_fp8.h declares their type. */
+#ifndef FA_FP8
+#define FA_FP8 0
+#endif
+#ifndef FA_FP8_KV
+#define FA_FP8_KV 0
+#endif
+/* 1 with --dtype bf16, and with --dtype e4m3, whose O is BF16. fa_element is the type of o and of a bias, and of all
+ * tensors without FP8: 16 bits always. cuda_fp16.h and cuda_bf16.h declare them.
+ * fa_element_q is the type of q and fa_element_kv that of k and v. With FP8
+ *     S = scale * q_descale * k_descale * q.k        O = v_descale * (P v)
+ * where q, k, v are the elements; softcap, bias, sinks and the log-sum-exp are of S as it stands here. */
 #ifndef FA_BF16
 #define FA_BF16 0
 #endif
@@ -213,6 +225,16 @@ typedef struct fa_kernel_info {
 #define fa_element __nv_bfloat16
 #else
 #define fa_element __half
+#endif
+#if FA_FP8
+#define fa_element_q __nv_fp8_e4m3
+#else
+#define fa_element_q fa_element
+#endif
+#if FA_FP8 || FA_FP8_KV
+#define fa_element_kv __nv_fp8_e4m3
+#else
+#define fa_element_kv fa_element
 #endif
 /* The knobs of this file and the values a sweep tries, for fa_bench to read: FA_SPACE(m=16,32 warps=4,8) */
 #define FA_SPACE(...)

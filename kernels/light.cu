@@ -4,8 +4,8 @@
  *   own, so a score needs no reduction; for P V the lanes share the head dimension. Two barriers per tile.
  * Softmax: online, a tile of keys at a time. The maximum takes five shuffles per row and tile; the sum is reduced once,
  *   at the end.
- * Features: all of forward attention with 16 bits. What a row sees is in shared/sequence.cuh, what changes
- *   its scores in shared/score.cuh; feature_scores and store_output use them.
+ * Features: all of forward attention, FP8 tensors too: they become floats where they are used. What a row sees is in
+ *   shared/sequence.cuh, what changes its scores in shared/score.cuh; feature_scores and store_output use them.
  * Builds on: scalar.   Knobs: M, N, WARPS, VEC (elements per global load), maxreg.
  * Shared memory: Q [M][DIM] (floats up to DIM 128), K [N][DIM + padding] (lanes on neighbouring keys read different
  *   banks), V [N][DIM_V], P [M][N] floats (each row is written and read by one warp).
@@ -34,34 +34,37 @@ static_assert(
 #if FA_DIM <= 128
 using q_smem = float;
 #else
-using q_smem = fa_element;
+using q_smem = fa_element_q;
 #endif
-constexpr int K_STRIDE = (FA_DIM / 8 | 1) * 8; /* an odd number of 16-byte units */
-constexpr int Q_BYTES = FA_M * FA_DIM * sizeof(q_smem), K_BYTES = FA_N * K_STRIDE * 2, V_BYTES = FA_N * FA_DIM_V * 2;
+constexpr int K_STRIDE = (FA_DIM / 8 | 1) * 8; /* an odd number of units of 8 elements */
+constexpr int KV_BYTES = sizeof(fa_element_kv);
+constexpr int Q_BYTES = FA_M * FA_DIM * sizeof(q_smem), K_BYTES = FA_N * K_STRIDE * KV_BYTES,
+              V_BYTES = FA_N * FA_DIM_V * KV_BYTES;
 constexpr int P_BYTES = FA_M * FA_N * 4;
 
 FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = Q_BYTES + K_BYTES + V_BYTES + P_BYTES, .writes_lse = FA_LSE,
                .serves_bf16 = 1,
                .serves = FA_FEATURE_VARLEN | FA_FEATURE_PAGED | FA_FEATURE_WINDOW | FA_FEATURE_CHUNK |
                          FA_FEATURE_SOFTCAP | FA_FEATURE_SINK | FA_FEATURE_ALIBI | FA_FEATURE_BIAS | FA_FEATURE_MASK |
-                         FA_FEATURE_DIM_V);
+                         FA_FEATURE_DIM_V | FA_FEATURE_FP8 | FA_FEATURE_FP8_KV);
 
 /* Q to shared memory; rows past the last become zero. */
 __device__ __forceinline__ void load_q(const fa_params &p, const query_tile &tile, q_smem *q_s)
 {
-    const bool aligned = rows_aligned<FA_VEC>(p.q, p.q_stride_b, p.q_stride_h, p.q_stride_s);
+    using piece_type = vec_t<FA_VEC, fa_element_q>;
+    const bool aligned = rows_aligned<FA_VEC, fa_element_q>(p.q, p.q_stride_b, p.q_stride_h, p.q_stride_s);
     for (int piece = threadIdx.x; piece < FA_M * FA_DIM / FA_VEC; piece += THREADS) {
         const int row = piece / (FA_DIM / FA_VEC), col = piece % (FA_DIM / FA_VEC) * FA_VEC;
-        const fa_element *src_g = tile.q_g + row * p.q_stride_s + col;
-        vec_t<FA_VEC> raw = {};
+        const fa_element_q *src_g = tile.q_g + row * p.q_stride_s + col;
+        piece_type raw = {};
         if (row < tile.rows && aligned)
-            raw = *reinterpret_cast<const vec_t<FA_VEC> *>(src_g);
+            raw = *reinterpret_cast<const piece_type *>(src_g);
         else if (row < tile.rows)
             for (int i = 0; i < FA_VEC; i++)
-                reinterpret_cast<fa_element *>(&raw)[i] = src_g[i];
+                reinterpret_cast<fa_element_q *>(&raw)[i] = src_g[i];
 #pragma unroll
         for (int i = 0; i < FA_VEC; i++)
-            q_s[row * FA_DIM + col + i] = static_cast<q_smem>(reinterpret_cast<const fa_element *>(&raw)[i]);
+            q_s[row * FA_DIM + col + i] = static_cast<q_smem>(reinterpret_cast<const fa_element_q *>(&raw)[i]);
     }
 }
 
@@ -70,17 +73,18 @@ template <int COLS, class PLACE>
 __device__ __forceinline__ void load_from_pages(const query_tile &tile, const paged_rows &rows, int key0, bool aligned,
                                                 const PLACE &place)
 {
+    using piece_type = vec_t<FA_VEC, fa_element_kv>;
     for (int piece = threadIdx.x; piece < FA_N * COLS / FA_VEC; piece += THREADS) {
         const int row = piece / (COLS / FA_VEC), col = piece % (COLS / FA_VEC) * FA_VEC;
-        vec_t<FA_VEC> raw = {};
+        piece_type raw = {};
         if (key0 + row < tile.keys) {
-            const fa_element *row_g = row_at(rows, key0 + row, col);
+            const fa_element_kv *row_g = row_at(rows, key0 + row, col);
             if (aligned)
-                raw = *reinterpret_cast<const vec_t<FA_VEC> *>(row_g);
+                raw = *reinterpret_cast<const piece_type *>(row_g);
             for (int i = 0; !aligned && i < FA_VEC; i++)
-                reinterpret_cast<fa_element *>(&raw)[i] = row_g[i];
+                reinterpret_cast<fa_element_kv *>(&raw)[i] = row_g[i];
         }
-        *reinterpret_cast<vec_t<FA_VEC> *>(place(row, col)) = raw;
+        *reinterpret_cast<piece_type *>(place(row, col)) = raw;
     }
 }
 
@@ -90,11 +94,11 @@ __device__ __forceinline__ void read_queries(float (&f)[8], const float *src_s)
     read_floats(reinterpret_cast<float(&)[4]>(f[4]), src_s + 4);
 }
 
-__device__ __forceinline__ void read_queries(float (&f)[8], const fa_element *src_s) { read_floats(f, src_s); }
+__device__ __forceinline__ void read_queries(float (&f)[8], const fa_element_q *src_s) { read_floats(f, src_s); }
 
 /* S = Q K^T: lane l computes the products of keys l, l + 32, ... */
 __device__ __forceinline__ void products_of_tile(float (&s_r)[ROWS][LANE_KEYS], const q_smem *q_s,
-                                                 const fa_element *k_s, int lane)
+                                                 const fa_element_kv *k_s, int lane)
 {
 #pragma unroll
     for (int r = 0; r < ROWS; r++)
@@ -121,7 +125,7 @@ __device__ __forceinline__ void products_of_tile(float (&s_r)[ROWS][LANE_KEYS], 
 }
 
 /* O += P V. Lanes with equal dimensions and different keys hold parts of a sum; store_output adds them. */
-__device__ __forceinline__ void add_values(float (&o_r)[ROWS][CHUNKS][4], const float *p_s, const fa_element *v_s,
+__device__ __forceinline__ void add_values(float (&o_r)[ROWS][CHUNKS][4], const float *p_s, const fa_element_kv *v_s,
                                            int lane)
 {
     const int group = lane / DIM_LANES;
@@ -203,10 +207,11 @@ __device__ __forceinline__ void store_output(const float (&m_r)[ROWS], const flo
                                              const query_tile &tile, int row0, int lane)
 {
     const bool aligned = rows_aligned<4>(p.o, p.o_stride_b, p.o_stride_h, p.o_stride_s);
+    const float value_scale = value_scale_of_head(p, tile.seq.batch, tile.head);
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
         float sum = warp_sum(l_r[r]), m = m_r[r];
-        const float weight = add_sink(p, tile.head, m, sum), inverse = inverse_of_sum(sum) * weight;
+        const float weight = add_sink(p, tile.head, m, sum), inverse = inverse_of_sum(sum) * weight * value_scale;
 #if FA_LSE
         if (lane == 0 && row0 + r < tile.rows)
             store_lse(p, tile, row0 + r, log_sum_exp(m, sum));
@@ -234,14 +239,14 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
     FA_SHARED(unsigned char, smem);
     const int warp = threadIdx.x / WARP_SIZE, lane = threadIdx.x % WARP_SIZE, row0 = warp * ROWS;
     q_smem *q_s = reinterpret_cast<q_smem *>(smem);
-    fa_element *k_s = reinterpret_cast<fa_element *>(smem + Q_BYTES), *v_s = k_s + K_BYTES / 2;
+    fa_element_kv *k_s = reinterpret_cast<fa_element_kv *>(smem + Q_BYTES), *v_s = k_s + K_BYTES / KV_BYTES;
     float *p_s = reinterpret_cast<float *>(smem + Q_BYTES + K_BYTES + V_BYTES) + row0 * FA_N;
 
     const query_tile tile = tile_of_block<FA_M>(p);
     if (HAS_VARLEN && tile.rows == 0)
         return;
-    const bool k_aligned = rows_aligned<FA_VEC>(p.k, p.k_stride_b, p.k_stride_h, p.k_stride_s);
-    const bool v_aligned = rows_aligned<FA_VEC>(p.v, p.v_stride_b, p.v_stride_h, p.v_stride_s);
+    const bool k_aligned = rows_aligned<FA_VEC, fa_element_kv>(p.k, p.k_stride_b, p.k_stride_h, p.k_stride_s);
+    const bool v_aligned = rows_aligned<FA_VEC, fa_element_kv>(p.v, p.v_stride_b, p.v_stride_h, p.v_stride_s);
     const head_scores scores = scores_of_head(p, tile.seq, tile.head);
     load_q(p, tile, q_s);
 #if FA_FEATURES & FA_FEATURE_PAGED

@@ -12,35 +12,40 @@
 constexpr int THREADS = FA_WARPS * WARP_SIZE; /* of a block */
 
 /* VEC elements as one register value. */
-template <int VEC>
+template <int BYTES>
 struct vec_type;
 template <>
 struct vec_type<1> {
-    using type = unsigned short;
+    using type = unsigned char;
 };
 template <>
 struct vec_type<2> {
-    using type = unsigned;
+    using type = unsigned short;
 };
 template <>
 struct vec_type<4> {
-    using type = uint2;
+    using type = unsigned;
 };
 template <>
 struct vec_type<8> {
+    using type = uint2;
+};
+template <>
+struct vec_type<16> {
     using type = uint4;
 };
-template <int VEC>
-using vec_t = typename vec_type<VEC>::type;
+template <int VEC, class ELEMENT = fa_element>
+using vec_t = typename vec_type<VEC *static_cast<int>(sizeof(ELEMENT))>::type;
 
 /* Whether every row of a tensor starts where VEC elements can be read at once: pointer and strides (elements). */
-template <int VEC>
+template <int VEC, class ELEMENT = fa_element>
 __device__ __forceinline__ bool rows_aligned(const void *base_g, fa_i64 stride_b, fa_i64 stride_h, fa_i64 stride_s)
 {
+    constexpr int BYTES = sizeof(ELEMENT);
     if (VEC == 1)
         return true;
-    const unsigned long long strides = static_cast<unsigned long long>((stride_b | stride_h | stride_s) * 2);
-    return ((reinterpret_cast<unsigned long long>(base_g) | strides) & (2 * VEC - 1)) == 0;
+    const unsigned long long strides = static_cast<unsigned long long>((stride_b | stride_h | stride_s) * BYTES);
+    return ((reinterpret_cast<unsigned long long>(base_g) | strides) & (BYTES * VEC - 1)) == 0;
 }
 
 /* Order in which threads take the VEC-wide pieces of a ROWS x COLS tile: whole rows, neighbours in a row first. */
@@ -55,33 +60,34 @@ struct row_order {
 /* Copies rows [0, rows) of a [TILE_ROWS][COLS] tile to `place(row, col)` in shared memory; the other rows become zero.
  * Several loads are in flight per thread. THREADS threads take part, this one as number `thread`; the caller
  * synchronises. */
-template <int VEC, int TILE_ROWS, int COLS, int THREADS, class ORDER, class PLACE>
-__device__ __forceinline__ void load_pieces(unsigned thread, const fa_element *src_g, fa_i64 stride, int rows,
+template <int VEC, int TILE_ROWS, int COLS, int THREADS, class ORDER, class ELEMENT, class PLACE>
+__device__ __forceinline__ void load_pieces(unsigned thread, const ELEMENT *src_g, fa_i64 stride, int rows,
                                             const PLACE &place)
 {
+    using piece_type = vec_t<VEC, ELEMENT>;
     constexpr unsigned PIECES = TILE_ROWS * COLS / VEC;
     constexpr int BATCH = smaller(VEC < FA_VEC ? 4 : 8, ceil_div(PIECES, THREADS));
     for (unsigned first = thread; first < PIECES; first += THREADS * BATCH) {
-        vec_t<VEC> value_r[BATCH];
+        piece_type value_r[BATCH];
 #pragma unroll
         for (int i = 0; i < BATCH; i++) {
             const unsigned piece = first + i * THREADS;
             const int row = ORDER::row(piece);
             value_r[i] = {};
             if (row < rows)
-                value_r[i] = *reinterpret_cast<const vec_t<VEC> *>(src_g + row * stride + ORDER::col(piece));
+                value_r[i] = *reinterpret_cast<const piece_type *>(src_g + row * stride + ORDER::col(piece));
         }
 #pragma unroll
         for (int i = 0; i < BATCH; i++) {
             const unsigned piece = first + i * THREADS;
             if (piece < PIECES)
-                *reinterpret_cast<vec_t<VEC> *>(place(ORDER::row(piece), ORDER::col(piece))) = value_r[i];
+                *reinterpret_cast<piece_type *>(place(ORDER::row(piece), ORDER::col(piece))) = value_r[i];
         }
     }
 }
 
-template <int TILE_ROWS, int COLS, class PLACE>
-__device__ __forceinline__ void load_rows(const fa_element *src_g, fa_i64 stride, int rows, bool aligned,
+template <int TILE_ROWS, int COLS, class ELEMENT, class PLACE>
+__device__ __forceinline__ void load_rows(const ELEMENT *src_g, fa_i64 stride, int rows, bool aligned,
                                           const PLACE &place)
 {
     if (aligned)
@@ -154,6 +160,30 @@ __device__ __forceinline__ void read_floats(float (&f)[8], const fa_element *src
     unpack_floats(reinterpret_cast<float(&)[2]>(f[4]), raw.z);
     unpack_floats(reinterpret_cast<float(&)[2]>(f[6]), raw.w);
 }
+
+#if FA_FP8 || FA_FP8_KV
+__device__ __forceinline__ void unpack_floats(float (&f)[4], unsigned elements)
+{
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        __nv_fp8_e4m3 element;
+        element.__x = static_cast<unsigned char>(elements >> (8 * i));
+        f[i] = static_cast<float>(element);
+    }
+}
+
+__device__ __forceinline__ void read_floats(float (&f)[4], const __nv_fp8_e4m3 *src_s)
+{
+    unpack_floats(f, *reinterpret_cast<const unsigned *>(src_s));
+}
+
+__device__ __forceinline__ void read_floats(float (&f)[8], const __nv_fp8_e4m3 *src_s)
+{
+    const uint2 raw = *reinterpret_cast<const uint2 *>(src_s);
+    unpack_floats(reinterpret_cast<float(&)[4]>(f[0]), raw.x);
+    unpack_floats(reinterpret_cast<float(&)[4]>(f[4]), raw.y);
+}
+#endif
 
 __device__ __forceinline__ void read_floats(float (&f)[4], const float *src_s)
 {

@@ -13,6 +13,9 @@
 #else
 #define FA_PTX_TYPE "f16"
 #endif
+#if FA_FP8 || FA_FP8_KV
+#include <cuda_fp8.h>
+#endif
 
 #define WARP_SIZE 32
 #define ALL_LANES 0xffffffffu

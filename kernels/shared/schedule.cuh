@@ -7,7 +7,8 @@
 /* `rows` query rows from `row0` of one (batch, head), and their keys [first_key, keys). With lengths, rows is 0 where a
  * block has no work. */
 struct query_tile {
-    const fa_element *q_g, *k_g, *v_g; /* first row of the tile; first row of the K/V head */
+    const fa_element_q *q_g;        /* first row of the tile */
+    const fa_element_kv *k_g, *v_g; /* first row of the K/V head */
     fa_element *o_g;
     int row0, rows, first_key, keys, head;
     sequence seq;
@@ -39,7 +40,8 @@ __device__ __forceinline__ query_tile tile_of_sequences(const fa_params &p, int 
     tile.rows = min(TILE_M, tile.seq.seq_q - tile.row0);
     const key_range keys = keys_seen_by_any(p, tile.seq, tile.row0, tile.row0 + tile.rows - 1);
     tile.first_key = keys.first, tile.keys = keys.end;
-    tile.q_g = query_rows(p.q, tile.seq, p.q_stride_b, p.q_stride_h, p.q_stride_s, head) + tile.row0 * p.q_stride_s;
+    tile.q_g = query_rows<fa_element_q>(p.q, tile.seq, p.q_stride_b, p.q_stride_h, p.q_stride_s, head) +
+               tile.row0 * p.q_stride_s;
     tile.k_g = key_rows(p.k, tile.seq, p.k_stride_b, p.k_stride_h, p.k_stride_s, kv_head);
     tile.v_g = key_rows(p.v, tile.seq, p.v_stride_b, p.v_stride_h, p.v_stride_s, kv_head);
     tile.o_g = query_rows(p.o, tile.seq, p.o_stride_b, p.o_stride_h, p.o_stride_s, head) + tile.row0 * p.o_stride_s;
@@ -68,9 +70,9 @@ __device__ __forceinline__ query_tile tile_of_block(const fa_params &p)
     tile.rows = min(TILE_M, p.seq_q - tile.row0);
     tile.keys = keys_of_row(p, tile.row0 + tile.rows - 1);
     tile.q_g =
-        static_cast<const fa_element *>(p.q) + batch * p.q_stride_b + head * p.q_stride_h + tile.row0 * p.q_stride_s;
-    tile.k_g = static_cast<const fa_element *>(p.k) + batch * p.k_stride_b + kv_head * p.k_stride_h;
-    tile.v_g = static_cast<const fa_element *>(p.v) + batch * p.v_stride_b + kv_head * p.v_stride_h;
+        static_cast<const fa_element_q *>(p.q) + batch * p.q_stride_b + head * p.q_stride_h + tile.row0 * p.q_stride_s;
+    tile.k_g = static_cast<const fa_element_kv *>(p.k) + batch * p.k_stride_b + kv_head * p.k_stride_h;
+    tile.v_g = static_cast<const fa_element_kv *>(p.v) + batch * p.v_stride_b + kv_head * p.v_stride_h;
     tile.o_g = static_cast<fa_element *>(p.o) + batch * p.o_stride_b + head * p.o_stride_h + tile.row0 * p.o_stride_s;
     return tile;
 }

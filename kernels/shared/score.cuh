@@ -1,4 +1,5 @@
-/* What becomes of a score beside its scale (FA_FEATURE_SOFTCAP, ALIBI, BIAS, MASK), and the sink of a row's sum.
+/* What becomes of a score beside its scale (FA_FEATURE_SOFTCAP, ALIBI, BIAS, MASK), the sink of a row's sum, and the
+ * descales of FP8.
  *
  *     s = q.k;  s = modified_score(scores, s, row, key);  probability = exp2(s * scores.scale_log2 - reference)
  *
@@ -15,6 +16,24 @@ constexpr bool HAS_MASK = (FA_FEATURES & FA_FEATURE_MASK) != 0;
 constexpr bool HAS_SINK = (FA_FEATURES & FA_FEATURE_SINK) != 0;
 constexpr bool CHANGES_SCORES = HAS_SOFTCAP || HAS_ALIBI || HAS_BIAS || HAS_MASK;
 
+/* The factor of q.k, and that of the output: descales are folded in. */
+__device__ __forceinline__ float scale_of_head(const fa_params &p, int batch, int head)
+{
+    float scale = p.scale;
+    if constexpr (FA_FP8)
+        scale *= p.q_descale[batch * p.q_descale_stride_b + head * p.q_descale_stride_h];
+    if constexpr (FA_FP8 || FA_FP8_KV)
+        scale *= p.k_descale[batch * p.kv_descale_stride_b + head / (p.heads / p.kv_heads) * p.kv_descale_stride_h];
+    return scale;
+}
+
+__device__ __forceinline__ float value_scale_of_head(const fa_params &p, int batch, int head)
+{
+    if constexpr (FA_FP8 || FA_FP8_KV)
+        return p.v_descale[batch * p.kv_descale_stride_b + head / (p.heads / p.kv_heads) * p.kv_descale_stride_h];
+    return 1.0f;
+}
+
 /* The scores of one sequence and query head. */
 struct head_scores {
     float scale_log2;         /* a changed score times this is an exponent of two */
@@ -29,10 +48,11 @@ struct head_scores {
 __device__ __forceinline__ head_scores scores_of_head(const fa_params &p, const sequence &seq, int head)
 {
     head_scores scores = {};
-    scores.scale_log2 = (HAS_SOFTCAP ? p.softcap : p.scale) * LOG2_E;
-    const float of_natural = 1.0f / (HAS_SOFTCAP ? p.softcap : p.scale);
+    const float scale = scale_of_head(p, seq.batch, head);
+    scores.scale_log2 = (HAS_SOFTCAP ? p.softcap : scale) * LOG2_E;
+    const float of_natural = 1.0f / (HAS_SOFTCAP ? p.softcap : scale);
     if constexpr (HAS_SOFTCAP)
-        scores.to_cap = p.scale / p.softcap;
+        scores.to_cap = scale / p.softcap;
     if constexpr (HAS_ALIBI)
         scores.slope = p.slopes[seq.batch * p.slopes_stride_b + head] * of_natural;
     if constexpr (HAS_BIAS) {

@@ -74,15 +74,19 @@ __device__ __forceinline__ const fa_i32 *page_table(const fa_params &p, int batc
 /* The parameters of one sequence alone, as those of a dense batch of one: for kernels that read them in many places. */
 __device__ __forceinline__ void become_sequence(fa_params &p, const sequence &seq)
 {
-    p.q = static_cast<const fa_element *>(p.q) + seq.first_q * p.q_stride_s;
-    p.k = static_cast<const fa_element *>(p.k) + seq.first_kv * p.k_stride_s;
-    p.v = static_cast<const fa_element *>(p.v) + seq.first_kv * p.v_stride_s;
+    p.q = static_cast<const fa_element_q *>(p.q) + seq.first_q * p.q_stride_s;
+    p.k = static_cast<const fa_element_kv *>(p.k) + seq.first_kv * p.k_stride_s;
+    p.v = static_cast<const fa_element_kv *>(p.v) + seq.first_kv * p.v_stride_s;
     p.o = static_cast<fa_element *>(p.o) + seq.first_q * p.o_stride_s;
     if (p.lse != nullptr)
         p.lse += seq.first_q * p.lse_stride_s;
     p.slopes += seq.batch * p.slopes_stride_b;
     if constexpr ((FA_FEATURES & FA_FEATURE_MASK) != 0)
         p.mask_start += seq.batch;
+    if constexpr (FA_FP8)
+        p.q_descale += seq.batch * p.q_descale_stride_b;
+    if constexpr (FA_FP8 || FA_FP8_KV)
+        p.k_descale += seq.batch * p.kv_descale_stride_b, p.v_descale += seq.batch * p.kv_descale_stride_b;
     if constexpr (HAS_PAGES)
         p.pages = page_table(p, seq.batch), p.page_start = nullptr, p.pages_stride = 0;
     p.seq_q = seq.seq_q, p.seq_kv = seq.seq_kv;
@@ -95,30 +99,33 @@ __device__ __forceinline__ sequence own_sequence(const fa_params &p, int batch)
 }
 
 /* Where a sequence's rows of a head start in a tensor: of q and o; of k and v. */
-__device__ __forceinline__ fa_element *query_rows(const void *tensor, const sequence &seq, fa_i64 stride_b,
-                                                  fa_i64 stride_h, fa_i64 stride_s, int head)
+template <class ELEMENT = fa_element>
+__device__ __forceinline__ ELEMENT *query_rows(const void *tensor, const sequence &seq, fa_i64 stride_b,
+                                               fa_i64 stride_h, fa_i64 stride_s, int head)
 {
-    fa_element *start = static_cast<fa_element *>(const_cast<void *>(tensor));
+    ELEMENT *start = static_cast<ELEMENT *>(const_cast<void *>(tensor));
     return start + (HAS_VARLEN ? seq.first_q * stride_s : seq.batch * stride_b) + head * stride_h;
 }
 
-__device__ __forceinline__ fa_element *key_rows(const void *tensor, const sequence &seq, fa_i64 stride_b,
-                                                fa_i64 stride_h, fa_i64 stride_s, int kv_head)
+__device__ __forceinline__ fa_element_kv *key_rows(const void *tensor, const sequence &seq, fa_i64 stride_b,
+                                                   fa_i64 stride_h, fa_i64 stride_s, int kv_head)
 {
-    fa_element *start = static_cast<fa_element *>(const_cast<void *>(tensor));
+    fa_element_kv *start = static_cast<fa_element_kv *>(const_cast<void *>(tensor));
     if constexpr (HAS_PAGES) /* of the first page that there is */
         return start + kv_head * stride_h;
     return start + (HAS_VARLEN ? seq.first_kv * stride_s : seq.batch * stride_b) + kv_head * stride_h;
 }
 
 /* Rows of one head in global memory. */
-struct head_rows {
-    fa_element *data_g;
+template <class ELEMENT>
+struct rows_of {
+    ELEMENT *data_g;
     fa_i64 stride;
 };
+using head_rows = rows_of<fa_element>;
 
 /* Rows of a sequence's keys or values that lie in pages. data_g: the head's in the first page that there is. */
-struct paged_rows : head_rows {
+struct paged_rows : rows_of<fa_element_kv> {
     fa_i64 stride_page;
     const fa_i32 *table;    /* the number of each of the sequence's pages */
     unsigned size, inverse; /* rows of a page; 2^32 / size, rounded down */
@@ -128,14 +135,14 @@ struct paged_rows : head_rows {
 #if FA_FEATURES & FA_FEATURE_PAGED
 using kv_rows = paged_rows;
 #else
-using kv_rows = head_rows;
+using kv_rows = rows_of<fa_element_kv>;
 #endif
 
 /* stride_b: of batches, or of pages. */
 __device__ __forceinline__ kv_rows kv_rows_of(const fa_params &p, const void *data, fa_i64 stride_b, fa_i64 stride_h,
                                               fa_i64 stride_s, int batch, int kv_head)
 {
-    fa_element *data_g = static_cast<fa_element *>(const_cast<void *>(data));
+    fa_element_kv *data_g = static_cast<fa_element_kv *>(const_cast<void *>(data));
 #if FA_FEATURES & FA_FEATURE_PAGED
     const unsigned size = p.page_size;
     return {{data_g + kv_head * stride_h, stride_s}, stride_b, page_table(p, batch), size, 0xffffffffu / size};
@@ -155,13 +162,14 @@ __device__ __forceinline__ kv_rows reload_strides(kv_rows rows, const fa_params 
 }
 
 /* Where a key's row has this column. */
-__device__ __forceinline__ const fa_element *row_at(const head_rows &rows, int key, int column)
+template <class ELEMENT>
+__device__ __forceinline__ const ELEMENT *row_at(const rows_of<ELEMENT> &rows, int key, int column)
 {
     return rows.data_g + column + key * rows.stride;
 }
 
 /* The table is read: no key past the last may be asked for. */
-__device__ __forceinline__ const fa_element *row_at(const paged_rows &rows, int key, int column)
+__device__ __forceinline__ const fa_element_kv *row_at(const paged_rows &rows, int key, int column)
 {
     unsigned page = __umulhi(key, rows.inverse), at = key - page * rows.size; /* or the page before */
     if (at >= rows.size)

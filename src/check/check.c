@@ -19,9 +19,10 @@ static fa_status dump(const fa_session *s, const fa_tensors *tensors, fa_reason 
     const int32_t k_shape[4] = {kv_batch, p->kv_heads, kv, p->dim},
                   v_shape[4] = {kv_batch, p->kv_heads, kv, fa_problem_dim_v(p)};
     FA_TRY(fa_npy_write(s->options->dump, "q", p->dtype, tensors->q, q_shape, why));
-    FA_TRY(fa_npy_write(s->options->dump, "k", p->dtype, tensors->k, k_shape, why));
-    FA_TRY(fa_npy_write(s->options->dump, "v", p->dtype, tensors->v, v_shape, why));
-    FA_TRY(fa_npy_write(s->options->dump, "o", p->dtype, s->output, o_shape, why));
+    FA_TRY(fa_npy_write(s->options->dump, "k", fa_problem_dtype_kv(p), tensors->k, k_shape, why));
+    FA_TRY(fa_npy_write(s->options->dump, "v", fa_problem_dtype_kv(p), tensors->v, v_shape, why));
+    FA_TRY(fa_npy_write(s->options->dump, "o", fa_problem_dtype_o(p), s->output, o_shape, why));
+    FA_TRY(fa_npy_write_descales(p, s->options->dump, &tensors->scores, why));
     return s->lse != NULL ? fa_npy_write_fp32(s->options->dump, "lse", s->lse, q_shape, why) : FA_PASS;
 }
 

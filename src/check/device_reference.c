@@ -80,6 +80,7 @@ static fa_spec plain_spec(const fa_candidate *candidate)
                      .dim_v = fa_problem_dim_v(problem),
                      .lse = true,
                      .dtype = problem->dtype,
+                     .features = fa_problem_features(problem) & (FA_FEATURE_FP8 | FA_FEATURE_FP8_KV),
                      .compiler = spec->compiler};
     char *source = fa_format("%s/src/cuda/plain.cu", fa_home());
     snprintf(plain.source, sizeof plain.source, "%s", source);
@@ -226,10 +227,13 @@ fa_status fa_device_reference_run(const fa_candidate *candidate, bool as_asked, 
 /* The largest |V|; poison is NaN. */
 static double largest_v(const fa_problem *problem, const fa_tensors *tensors)
 {
-    float largest = 0.0f;
+    const fa_dtype dtype = fa_problem_dtype_kv(problem);
+    float largest = 0.0f, factor = tensors->scores.v_descale != NULL ? 0.0f : 1.0f;
+    for (int32_t i = 0; tensors->scores.v_descale != NULL && i < problem->batch * problem->kv_heads; i++)
+        factor = fmaxf(factor, tensors->scores.v_descale[i]);
 #pragma omp parallel for reduction(max : largest) schedule(static) if (tensors->v_count > 1 << 16)
     for (size_t i = 0; i < tensors->v_count; i++) {
-        const float value = fabsf(fa_element_to_float(problem->dtype, tensors->v[i]));
+        const float value = factor * fabsf(fa_element_to_float(dtype, tensors->v[i]));
         largest = value > largest ? value : largest;
     }
     return (double)largest;

@@ -61,7 +61,7 @@ static double expected_at(const scene *s, int64_t i, int32_t d)
 
 static double value_of(const scene *s, uint16_t element)
 {
-    return (double)fa_element_to_float(s->problem->dtype, element);
+    return (double)fa_element_to_float(fa_problem_dtype_o(s->problem), element);
 }
 
 static double square(double x) { return x * x; }
@@ -124,7 +124,10 @@ static bool all_elements(const scene *s, bool (*is)(const scene *s, uint16_t ele
 
 static bool is_poison(const scene *s, uint16_t element) { return (void)s, element == FA_POISON; }
 static bool is_zero(const scene *s, uint16_t element) { return (void)s, (element & 0x7FFF) == 0; }
-static bool is_nonfinite(const scene *s, uint16_t element) { return !fa_element_is_finite(s->problem->dtype, element); }
+static bool is_nonfinite(const scene *s, uint16_t element)
+{
+    return !fa_element_is_finite(fa_problem_dtype_o(s->problem), element);
+}
 
 /* O = factor * R, row by row. */
 static bool guess_scaled(const scene *s, char *text, size_t size)

@@ -10,9 +10,9 @@
 static fa_draw other_values(fa_draw draw, const fa_problem *problem, uint64_t random)
 {
     static const fa_dist dists[] = {FA_DIST_NORMAL, FA_DIST_UNIFORM, FA_DIST_OUTLIER, FA_DIST_CODED};
-    draw.dist = (int32_t)dists[random % 4];
+    draw.dist = fa_problem_has_descales(problem) && (random >> 24 & 1) ? FA_DIST_MEAN : (int32_t)dists[random % 4];
     draw.strides = random >> 8 & 1 ? FA_STRIDES_PADDED : FA_STRIDES_BSHD;
-    draw.v_power = problem->v_in_k ? 0 : problem->dtype == FA_DTYPE_BF16 ? -30 : -10;
+    draw.v_power = problem->v_in_k ? 0 : fa_problem_dtype_o(problem) == FA_DTYPE_BF16 ? -30 : -10;
     draw.flat = true;
     /* A scale that is large already would take the FP16 baseline's scores beyond FP16. */
     const bool large = (double)problem->scale * sqrt(problem->dim) > 2.0;
@@ -57,7 +57,7 @@ fa_draw fa_draw_of(const fa_options *options, const fa_problem *problem, int32_t
         draw.dist = random & 1 ? FA_DIST_NEEDLE : FA_DIST_RISING;
         draw.factor = 16.0f;
         draw.strides = FA_STRIDES_PADDED;
-        draw.v_power = problem->v_in_k ? 0 : problem->dtype == FA_DTYPE_BF16 ? 20 : 10;
+        draw.v_power = problem->v_in_k ? 0 : fa_problem_dtype_o(problem) == FA_DTYPE_BF16 ? 20 : 10;
         return draw;
     case 2:
         draw.dist = FA_DIST_LOW;
@@ -112,6 +112,18 @@ void fa_draw_problem_free(const fa_problem *asked, fa_problem *drawn)
         fa_pages_free((fa_pages *)(uintptr_t)drawn->pages);
 }
 
+/* V times 2^v_power; of FP8 its descales. */
+static void scale_values(const fa_draw *draw, const fa_problem *asked, fa_tensors *tensors)
+{
+    float *descales = tensors->scores.v_descale;
+    for (int32_t i = 0; descales != NULL && i < asked->batch * asked->kv_heads; i++)
+        descales[i] = ldexpf(descales[i], draw->v_power);
+    for (size_t i = 0; descales == NULL && i < tensors->v_count; i++)
+        if (tensors->v[i] != FA_POISON)
+            tensors->v[i] = fa_element_of_float(
+                asked->dtype, ldexpf(fa_element_to_float(asked->dtype, tensors->v[i]), draw->v_power));
+}
+
 fa_tensors fa_draw_tensors(const fa_draw *draw, const fa_problem *asked)
 {
     const bool of_keys = draw->dist == FA_DIST_NEEDLE || draw->dist == FA_DIST_CLIFF;
@@ -119,15 +131,15 @@ fa_tensors fa_draw_tensors(const fa_draw *draw, const fa_problem *asked)
     if (draw->q_seed != draw->seed && !of_keys) {
         fa_tensors other = fa_tensors_make(asked, (fa_dist)draw->dist, draw->q_seed);
         memcpy(tensors.q, other.q, tensors.q_count * sizeof *tensors.q);
+        float *const descales = tensors.scores.q_descale;
+        tensors.scores.q_descale = other.scores.q_descale;
+        other.scores.q_descale = descales;
         fa_tensors_free(&other);
     }
     if (draw->flat)
         flatten(draw, asked, &tensors);
-    for (size_t i = 0; draw->v_power != 0 && i < tensors.v_count; i++)
-        tensors.v[i] = tensors.v[i] == FA_POISON
-                           ? FA_POISON
-                           : fa_element_of_float(
-                                 asked->dtype, ldexpf(fa_element_to_float(asked->dtype, tensors.v[i]), draw->v_power));
+    if (draw->v_power != 0)
+        scale_values(draw, asked, &tensors);
     fa_tensors_take_v(asked, &tensors);
     return tensors;
 }

@@ -16,7 +16,7 @@ int64_t fa_errors_nonfinite(const fa_problem *problem, const uint16_t *output)
         if (problem->lengths != NULL && !fa_problem_row(problem, row).used)
             continue;
         for (int64_t i = row * dim; i < (row + 1) * dim; i++)
-            nonfinite += !fa_element_is_finite(problem->dtype, output[i]);
+            nonfinite += !fa_element_is_finite(fa_problem_dtype_o(problem), output[i]);
     }
     return nonfinite;
 }
@@ -44,7 +44,7 @@ fa_row_errors fa_errors_of_row(const fa_problem *problem, const fa_expected *exp
                                const fa_reference *reference, const uint16_t *output, double atol, double rtol)
 {
     const int32_t dim = fa_problem_dim_v(problem);
-    const fa_dtype dtype = problem->dtype;
+    const fa_dtype dtype = fa_problem_dtype_o(problem);
     fa_row_errors row = {.unused =
                              problem->lengths != NULL && !fa_problem_row(problem, fa_expected_row(expected, i)).used};
     if (row.unused)

@@ -13,7 +13,7 @@ enum {
 };
 /* A row fits where the squares of what is left are this part of its error, ... */
 #define LEFT (1.0 / 16.0)
-/* ... and what is left is this many unit roundoffs of the row. */
+/* ... and what is left is this many unit roundoffs of the row; of E4M3, whose weights err independently, two. */
 #define ROUNDOFFS 16.0
 
 static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -30,7 +30,7 @@ typedef struct suspect_row {
 
 static double value_of(const suspect_row *row, int32_t d)
 {
-    return (double)fa_element_to_float(row->right.problem->dtype, row->output[d]);
+    return (double)fa_element_to_float(fa_problem_dtype_o(row->right.problem), row->output[d]);
 }
 
 /* What is left of the row's error where it was computed by `recipe`: a part of it; 1 where it does not fit. Of a right
@@ -40,7 +40,8 @@ static double left_by(const suspect_row *row, const fa_recipe *recipe)
     const fa_problem *p = recipe->problem;
     const int32_t dim = fa_problem_dim_v(p), first = (int32_t)fewest(FIRST_COLUMNS, dim);
     const double sum = fa_recipe_weigh(recipe, &row->right, row->products, row->weights);
-    const double limit = ROUNDOFFS * ldexp(1.0, -fa_dtype_bits(p->dtype));
+    const double roundoff = ldexp(1.0, -fa_dtype_bits(p->dtype));
+    const double limit = p->dtype == FA_DTYPE_E4M3 ? 2.0 * roundoff : ROUNDOFFS * roundoff;
     double left = 0.0, size = 0.0;
     for (int pass = 0; pass < 2; pass++) {
         const int32_t from = pass == 0 ? 0 : first, to = pass == 0 ? first : dim;

@@ -48,12 +48,16 @@ static void explain(const fa_problem *problem, double atol, int64_t row, float g
         snprintf(v->failure, sizeof v->failure,
                  "log-sum-exp: |L-R| > %.3g + %.3g |R| in %lld rows; worst at batch %d head %d row %d: %.7g, expected "
                  "%.7g",
-                 atol, FA_LSE_RTOL, (long long)v->mismatches, at->batch, at->head, at->row, (double)got, want);
+                 atol, v->rtol, (long long)v->mismatches, at->batch, at->head, at->row, (double)got, want);
 }
 
 fa_lse_verdict fa_judge_lse(const fa_problem *problem, const fa_reference *reference, const float *lse, bool acc_fp16)
 {
-    fa_lse_verdict v = {.done = true, .rows_checked = reference->row_count, .atol = atol_of(problem->dtype)};
+    const bool fp8 = problem->dtype == FA_DTYPE_E4M3;
+    fa_lse_verdict v = {.done = true,
+                        .rows_checked = reference->row_count,
+                        .atol = atol_of(fa_problem_dtype_o(problem)),
+                        .rtol = fp8 ? FA_LSE_RTOL_FP8 : FA_LSE_RTOL};
     int64_t first_nonfinite = 0, worst = -1;
     double worst_want = 0, worst_error = 0;
     bool worst_outside = false;
@@ -66,7 +70,7 @@ fa_lse_verdict fa_judge_lse(const fa_problem *problem, const fa_reference *refer
         const double want = reference->lse[i], error = fabs((double)lse[reference->rows[i]] - want);
         if (!isfinite(want) || !isfinite(error))
             continue; /* counted above, or a row without keys that leaves its sink out */
-        const bool outside = error > atol + FA_LSE_RTOL * fabs(want);
+        const bool outside = error > atol + v.rtol * fabs(want);
         v.mismatches += outside;
         v.max_abs_err = fmax(v.max_abs_err, error);
         if (worst >= 0 && (outside == worst_outside ? error <= worst_error : worst_outside))
@@ -83,8 +87,7 @@ fa_lse_verdict fa_judge_lse(const fa_problem *problem, const fa_reference *refer
         worst = first_nonfinite;
     if (!v.passed)
         explain(problem, atol, worst, lse[worst], worst_want, &v);
-    const char *mistake =
-        v.passed || v.nonfinite > 0 ? NULL : fa_suspect_of_lse(problem, reference, lse, atol, FA_LSE_RTOL);
+    const char *mistake = v.passed || v.nonfinite > 0 ? NULL : fa_suspect_of_lse(problem, reference, lse, atol, v.rtol);
     const size_t used = strlen(v.failure);
     if (mistake != NULL)
         snprintf(v.failure + used, sizeof v.failure - used, "; looks like: %s", mistake);

@@ -6,14 +6,17 @@
 
 /* |L - R| <= atol + rtol |R|. FP16 probabilities may add up wrong by 2^-11, which is 5e-4 in the logarithm, and twice
  * that is allowed; BF16 ones by 2^-8. The scores themselves are products of 16-bit numbers summed in FP32. Neither
- * atol (1e-3; for BF16 8 times as much) nor rtol grows with --atol or --rtol. */
+ * atol (1e-3; for BF16 8 times as much) nor rtol grows with --atol or --rtol. With E4M3 the exponentials are summed
+ * before they are rounded, so atol is that of BF16; the sums of q.k keep 13 fraction bits, so rtol is
+ * FA_LSE_RTOL_FP8. */
 #define FA_LSE_RTOL 1e-4
+#define FA_LSE_RTOL_FP8 1e-3
 
 /* Errors cover sampled rows that see a key; `nonfinite` counts NaN and wrong infinities of all rows. */
 typedef struct fa_lse_verdict {
     bool done, passed;
     int64_t rows_checked, mismatches, nonfinite;
-    double atol, max_abs_err, baseline_max_abs_err;
+    double atol, rtol, max_abs_err, baseline_max_abs_err;
     fa_place worst;    /* col is 0 */
     char failure[384]; /* empty when passed */
 } fa_lse_verdict;

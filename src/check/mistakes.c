@@ -1,11 +1,13 @@
 #include "check/mistakes.h"
 
+#include "check/mistakes_fp8.h"
+
 #include <math.h>
 
 /* What a problem has. */
 enum { CAUSAL = 1, TREE = 2, BOUNDS = 4, LENGTHS = 8, LEFT = 16, RIGHT = 32, WINDOW = 64, CHUNK = 128, CAP = 256 };
 enum { SINK = 512, ALIBI = 1024, BIAS = 2048, DIM_V = 4096, SAME_DIM = 8192, GROUPS = 16384, HIDES = 32768 };
-enum { V_IN_K = 65536, NO_BOUNDS = 131072 };
+enum { V_IN_K = 65536, NO_BOUNDS = 131072, Q_DESCALE = 262144, KV_DESCALE = 524288 };
 
 int32_t fa_mistakes_possible(const fa_problem *p)
 {
@@ -16,7 +18,8 @@ int32_t fa_mistakes_possible(const fa_problem *p)
            (p->windowed ? WINDOW : 0) | (p->chunk > 0 ? CHUNK : 0) | (p->softcap > 0.0f ? CAP : 0) |
            (p->sinks ? SINK : 0) | (p->alibi ? ALIBI : 0) | (p->bias ? BIAS : 0) | (same ? SAME_DIM : DIM_V) |
            (fa_problem_dim_v(p) <= p->dim ? V_IN_K : 0) | (p->kv_heads < p->heads ? GROUPS : 0) |
-           (bounds || p->tree ? HIDES : 0);
+           (bounds || p->tree ? HIDES : 0) | (p->dtype == FA_DTYPE_E4M3 ? Q_DESCALE : 0) |
+           (fa_problem_has_descales(p) ? KV_DESCALE : 0);
 }
 
 static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -379,6 +382,12 @@ static const fa_mistake mistakes[] = {
     {"the bias is missing", BIAS, bias, NO_BIAS, 1},
     {"the bias is that of another batch, head or row", BIAS, bias, BATCH_0, 5},
     {"the bias is in another unit or sign (scale, log2 e)", BIAS, bias, 0, UNITS},
+    {"a descale is missing", KV_DESCALE, fa_mistake_no_descale, 0, FA_MISSING_DESCALES},
+    {"the descales of K and V are swapped, or one stands for both", KV_DESCALE, fa_mistake_swapped_descales, 0,
+     FA_SWAPPED_DESCALES},
+    {"a descale is that of another batch or head", KV_DESCALE, fa_mistake_other_descale, 0, FA_OTHER_DESCALES},
+    {"a descale is that of another batch or head", Q_DESCALE, fa_mistake_other_descale, FA_OTHER_DESCALES,
+     FA_OTHER_DESCALES_OF_Q},
     {"the last columns of V count as 0", 0, columns, 0, 4},
 };
 

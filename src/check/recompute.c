@@ -25,6 +25,10 @@ bool fa_recipe_read(fa_recipe *recipe, int32_t batch, int32_t kv_head)
         return false;
     recipe->batch = batch;
     recipe->kv_head = kv_head;
+    if (kv_head < p->kv_heads) {
+        recipe->k_times = (double)fa_descale(recipe->tensors->scores.k_descale, p, false, batch, kv_head);
+        recipe->v_times = (double)fa_descale(recipe->tensors->scores.v_descale, p, false, batch, kv_head);
+    }
     recipe->first = first;
     recipe->readable = p->pages != NULL          ? fa_problem_seq_kv(p, batch)
                        : all - first < INT32_MAX ? (int32_t)(all - first)
@@ -68,6 +72,7 @@ fa_recipe fa_recipe_of(const fa_problem *problem, const fa_tensors *tensors, int
                    .exponent = 1.0,
                    .sink = problem->sinks ? (double)tensors->scores.sinks[at.head] : -INFINITY,
                    .sink_times = 1.0,
+                   .q_times = (double)fa_descale(tensors->scores.q_descale, problem, true, at.batch, at.head),
                    .tree = problem->tree ? FA_TREE_RIGHT : FA_TREE_IGNORED};
     r.alibi_pos = (double)r.pos;
     fa_recipe_read(&r, at.batch, at.head / (problem->heads / problem->kv_heads));
@@ -79,11 +84,11 @@ fa_recipe fa_recipe_of(const fa_problem *problem, const fa_tensors *tensors, int
 
 static double dot(const fa_recipe *r, int32_t key)
 {
-    const fa_dtype dtype = r->problem->dtype;
+    const fa_dtype dtype = r->problem->dtype, dtype_kv = fa_problem_dtype_kv(r->problem);
     const uint16_t *k = r->k + row_of(r, key) * r->problem->dim;
     double sum = 0.0;
     for (int32_t d = 0; d < r->dims; d++)
-        sum += (double)fa_element_to_float(dtype, r->q[d]) * (double)fa_element_to_float(dtype, k[d]);
+        sum += (double)fa_element_to_float(dtype, r->q[d]) * (double)fa_element_to_float(dtype_kv, k[d]);
     return sum;
 }
 
@@ -111,9 +116,9 @@ static bool tree_shows(const fa_recipe *r, int32_t key)
 
 static double score(const fa_recipe *r, double product, int32_t key)
 {
-    double x = product * (r->cap_before_scale ? 1.0 : r->scale), more = 0.0;
+    double x = product * r->q_times * r->k_times * (r->cap_before_scale ? 1.0 : r->scale), more = 0.0;
     if (r->bias != NULL && key < r->problem->seq_kv)
-        more += r->bias_times * (double)fa_element_to_float(r->problem->dtype, r->bias[key]);
+        more += r->bias_times * (double)fa_element_to_float(fa_problem_dtype_o(r->problem), r->bias[key]);
     if (r->slope != 0.0)
         more -= r->slope * fabs(r->alibi_pos - key);
     if (r->cap_after_bias)
@@ -172,11 +177,11 @@ void fa_recipe_output(const fa_recipe *recipe, const double *weights, double sum
 {
     const int32_t dim_v = fa_problem_dim_v(recipe->problem), end = largest(from, least(to, recipe->columns));
     const int32_t pitch = recipe->v == recipe->tensors->k ? recipe->problem->dim : dim_v;
-    const fa_dtype dtype = recipe->problem->dtype;
+    const fa_dtype dtype = fa_problem_dtype_kv(recipe->problem);
     for (int32_t d = from; d < to; d++)
         out[d] = 0.0;
     for (int32_t j = recipe->keys.first; j < recipe->keys.end && sum > 0.0; j++) {
-        const double weight = weights[j - recipe->keys.first] / sum;
+        const double weight = weights[j - recipe->keys.first] / sum * recipe->v_times;
         const uint16_t *v = recipe->v + row_of(recipe, j) * pitch;
         if (weight == 0.0)
             continue;

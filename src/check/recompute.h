@@ -25,7 +25,8 @@ typedef struct fa_recipe {
     int32_t dims, columns;     /* of q.k and of V that count */
     /* Scores: scale q.k, softcap, bias and ALiBi, exponent */
     double scale, softcap, slope, bias_times, exponent;
-    const uint16_t *bias; /* of the row; NULL: none */
+    double q_times, k_times, v_times; /* descales */
+    const uint16_t *bias;             /* of the row; NULL: none */
     bool cap_before_scale, cap_after_bias;
     int32_t capped;               /* hidden keys below this one have a score of -softcap */
     double sink, sink_times;      /* -inf: none; how often it counts */
@@ -37,7 +38,7 @@ typedef struct fa_recipe {
 fa_recipe fa_recipe_of(const fa_problem *problem, const fa_tensors *tensors, int64_t flat);
 /* The keys that `see` shows at `pos`, of `seq_kv`. */
 void fa_recipe_look(fa_recipe *recipe, int32_t seq_kv);
-/* Keys are those of another K/V head and batch. False: there is none. */
+/* Keys and their descales are those of another K/V head and batch. False: there is none. */
 bool fa_recipe_read(fa_recipe *recipe, int32_t batch, int32_t kv_head);
 /* The bias of another batch, head and row. */
 void fa_recipe_bias(fa_recipe *recipe, int32_t batch, int32_t head);

@@ -69,7 +69,8 @@ typedef struct block {
     fa_keys keys[BLOCK_ROWS]; /* what each row sees */
     fa_keys all;              /* from the first key of any row to the last, from a tile's beginning */
     bool acc_fp16;
-    fa_dtype dtype;
+    fa_dtype dtype_kv;
+    float q_descale, k_descale, v_descale;
 } block;
 
 /* The row of K or V that holds a key of the block. */
@@ -84,18 +85,19 @@ static void convert_keys(const block *b, const uint16_t *k, int32_t first, int32
     for (int32_t j = 0; j < TILE_KEYS; j++) {
         const uint16_t *row = first + j < b->seq_kv ? row_of(b, k, dim, first + j) : NULL;
         for (int32_t d = 0; d < dim; d++) {
-            const float value = row != NULL ? fa_element_to_float(b->dtype, row[d]) : 0.0f;
-            s->half_tile[d * TILE_KEYS + j] = value;
-            s->tile[d * TILE_KEYS + j] = (double)value;
+            const float value = row != NULL ? fa_element_to_float(b->dtype_kv, row[d]) : 0.0f;
+            s->half_tile[d * TILE_KEYS + j] = value * b->k_descale;
+            s->tile[d * TILE_KEYS + j] = (double)value * (double)b->k_descale;
         }
     }
 }
 
-static void convert_rows(fa_dtype dtype, const uint16_t *from, size_t count, float *half_to, double *to)
+static void convert_rows(fa_dtype dtype, float descale, const uint16_t *from, size_t count, float *half_to, double *to)
 {
     for (size_t i = 0; i < count; i++) {
-        half_to[i] = fa_element_to_float(dtype, from[i]);
-        to[i] = (double)half_to[i];
+        const float value = fa_element_to_float(dtype, from[i]);
+        half_to[i] = value * descale;
+        to[i] = (double)value * (double)descale;
     }
 }
 
@@ -198,7 +200,7 @@ static void outputs_of(const block *b, const uint16_t *v, scratch *s)
     for (int32_t first = b->all.first; first < b->all.end; first += TILE_KEYS) {
         const int32_t tile_keys = least(b->all.end - first, TILE_KEYS);
         for (int32_t j = 0; j < tile_keys; j++)
-            convert_rows(b->dtype, row_of(b, v, dim, first + j), (size_t)dim, s->half_tile + j * dim,
+            convert_rows(b->dtype_kv, b->v_descale, row_of(b, v, dim, first + j), (size_t)dim, s->half_tile + j * dim,
                          s->tile + j * dim);
         for (int32_t r = 0; r < b->count; r++) {
             const int32_t begin = largest(b->keys[r].first - first, 0), end = least(b->keys[r].end - first, tile_keys);
@@ -226,13 +228,19 @@ static void reference_block(const fa_problem *problem, const fa_tensors *tensors
                .batch = at.batch,
                .kv_head = at.head / (problem->heads / problem->kv_heads),
                .acc_fp16 = acc_fp16,
-               .dtype = problem->dtype};
+               .dtype_kv = fa_problem_dtype_kv(problem)};
+    const fa_score_tensors *scores = &tensors->scores;
+    const fa_dtype dtype_o = fa_problem_dtype_o(problem);
+    b.q_descale = fa_descale(scores->q_descale, problem, true, b.batch, at.head);
+    b.k_descale = fa_descale(scores->k_descale, problem, false, b.batch, b.kv_head);
+    b.v_descale = fa_descale(scores->v_descale, problem, false, b.batch, b.kv_head);
     b.all.first = at.seq_kv;
     for (int32_t r = 0; r < count; r++) {
         const fa_keys keys = b.keys[r] = fa_problem_keys(problem, at.batch, fa_problem_row(problem, rows[r]).row);
         b.all.end = largest(b.all.end, keys.end);
         b.all.first = keys.end > keys.first ? least(b.all.first, keys.first) : b.all.first;
-        convert_rows(b.dtype, tensors->q + (size_t)rows[r] * size, size, s->half_q + r * dim, s->q + r * dim);
+        convert_rows(problem->dtype, b.q_descale, tensors->q + (size_t)rows[r] * size, size, s->half_q + r * dim,
+                     s->q + r * dim);
     }
     b.all.first -= b.all.first % TILE_KEYS;
     logits_of(&b, tensors->k, s);
@@ -247,7 +255,7 @@ static void reference_block(const fa_problem *problem, const fa_tensors *tensors
     memcpy(reference->exact + (size_t)first * size_v, s->out, (size_t)count * size_v * sizeof *s->out);
     for (size_t i = 0; i < (size_t)count * size_v; i++)
         reference->baseline[(size_t)first * size_v + i] =
-            fa_element_of_float(b.dtype, fa_element_round(b.dtype, s->half_out[i]));
+            fa_element_of_float(dtype_o, fa_element_round(dtype_o, s->half_out[i]));
 }
 
 /* Cuts the rows into blocks: runs of at most block_rows rows of one head of a sequence. Returns how many. */

@@ -1,4 +1,5 @@
-/* The expected output: FP64 attention on the CPU, and plain attention in the tensors' type on the same input. */
+/* The expected output: FP64 attention on the CPU, and plain attention in the tensors' type on the same input. An FP8
+ * tensor is its elements times their descale. */
 #ifndef FA_REFERENCE_H
 #define FA_REFERENCE_H
 
@@ -13,13 +14,13 @@ fa_place fa_place_of(const fa_problem *problem, int64_t flat, int32_t col);
 /* Both from the rounded inputs, for `row_count` query rows out of fa_problem_rows.
  * baseline: FP32 dot, S and normalised P rounded to the type, FP32 accumulate, output in the type; with acc fp16 (the
  * lower class, of FP16 alone) the accumulations are FP16 too. A row with scores beyond the type's largest number has
- * FP32 scores. */
+ * FP32 scores. With E4M3: scores in FP32, P times 2^8 in E4M3, its sum in FP32, output in BF16 (scores.h). */
 typedef struct fa_reference {
     double unit; /* what V is a multiple of: 1, or the factor of a draw. The absolute limits of the rules are too */
     int64_t row_count;
     int64_t *rows;      /* flat, ascending */
     double *exact;      /* [row_count, dim_v] */
-    uint16_t *baseline; /* [row_count, dim_v], of the problem's type */
+    uint16_t *baseline; /* [row_count, dim_v], of the type of O */
     double *lse;        /* [row_count]: log-sum-exp, natural; a sink is part of it; -inf for a row with neither */
     double *baseline_lse;
     double *sway; /* [row_count]: the part of the weights that moves when the largest score and P are rounded otherwise;

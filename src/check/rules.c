@@ -10,6 +10,8 @@
 
 /* By how much the largest error may exceed twice the baseline's, in FP16. */
 #define SLACK 1e-5
+/* Fewer rows than this may be rounded otherwise than the baseline's. */
+#define FP8_ROWS 64
 
 double fa_rule_tolerance(fa_dtype dtype) { return 1e-3 * fa_dtype_coarseness(dtype); }
 
@@ -127,7 +129,7 @@ static void add_worst(const judgement *j, const fa_problem *problem, const uint1
     const int64_t flat = fa_problem_flat(problem, at->batch, at->head, at->row), dim = fa_problem_dim_v(problem);
     const size_t used = strlen(text);
     char want[32] = "not sampled";
-    const double got = (double)fa_element_to_float(problem->dtype, output[flat * dim + at->col]);
+    const double got = (double)fa_element_to_float(fa_problem_dtype_o(problem), output[flat * dim + at->col]);
     if (expected)
         snprintf(want, sizeof want, "expected %.6g", fa_expected_value(&j->expected, j->worst_index * dim + at->col));
     snprintf(text + used, size - used, "; worst at batch %d head %d row %d col %d: %.6g, %s; %lld mismatches",
@@ -138,7 +140,7 @@ static fa_place first_nonfinite(const fa_problem *problem, const uint16_t *outpu
 {
     const int32_t dim = fa_problem_dim_v(problem);
     int64_t i = 0;
-    while (fa_element_is_finite(problem->dtype, output[i]) || !fa_problem_row(problem, i / dim).used)
+    while (fa_element_is_finite(fa_problem_dtype_o(problem), output[i]) || !fa_problem_row(problem, i / dim).used)
         i++;
     return fa_place_of(problem, i / dim, (int32_t)(i % dim));
 }
@@ -156,15 +158,23 @@ static void explain(judgement *j, const fa_problem *problem, const uint16_t *out
     fa_diagnose(problem, &j->expected, bad, output, tile_m, text, size);
 }
 
+/* With FP8 many roundings of P add up to the error of a right kernel, and few of its kind are twice as wrong: 1.35
+ * times the baseline's, about 3.5 % of O where V has no mean, and 0.25 % where it has one (docs/correctness.md). */
+static double rmse_factor(const fa_problem *problem, int64_t rows)
+{
+    return problem->dtype == FA_DTYPE_E4M3 && rows >= FP8_ROWS ? 1.35 : 2.0;
+}
+
 /* Rule 3; marks and describes the rows that break it. Where only the mean is off, the rows above the allowed mean are
  * marked. */
 static bool relative_rules(judgement *j, const fa_problem *problem, uint8_t *bad)
 {
-    const double slack = SLACK * fa_dtype_coarseness(problem->dtype) * j->unit;
+    const double slack = SLACK * fa_dtype_coarseness(fa_problem_dtype_o(problem)) * j->unit;
     const char *type = fa_dtype_name(problem->dtype);
     fa_verdict *v = &j->verdict;
     const double max_limit = 2.0 * v->baseline_max_abs_err + slack;
-    const double rmse_limit = fmax(2.0 * v->baseline_rmse, floor_of(v->baseline_rmse, j->ulp_rms));
+    const double factor = rmse_factor(problem, v->rows_checked);
+    const double rmse_limit = fmax(factor * v->baseline_rmse, floor_of(v->baseline_rmse, j->ulp_rms));
     const double row_limit = 3.0 * v->baseline_worst_row_rel_l2;
     const bool rmse_ok = v->rmse <= rmse_limit;
     bool max_ok = true, row_ok = true;

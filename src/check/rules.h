@@ -16,7 +16,8 @@ typedef struct fa_verdict {
     char failure[768]; /* rule, amount, place, row tiles and heads, a guess of the pattern; empty when passed */
 } fa_verdict;
 
-/* atol and rtol of the fixed rule: 1e-3 for FP16, twice its unit roundoff; times 8 for BF16, like the unit roundoff. */
+/* atol and rtol of the fixed rule: 1e-3 for FP16, twice its unit roundoff; times 8 for BF16, and 128 for
+ * E4M3, like the unit roundoff. */
 double fa_rule_tolerance(fa_dtype dtype);
 
 /* Against the FP64 reference. output: [batch, heads, seq_q, dim_v]; every element must be finite, sampled or not. atol

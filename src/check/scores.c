@@ -9,7 +9,8 @@ static double added(const fa_problem *problem, const fa_score_tensors *tensors, 
     if (problem->tree && !fa_problem_sees(problem, at->batch, at->row, key))
         return -INFINITY;
     if (problem->bias)
-        sum += (double)fa_element_to_float(problem->dtype, fa_score_tensors_bias(tensors, problem, at, key));
+        sum +=
+            (double)fa_element_to_float(fa_problem_dtype_o(problem), fa_score_tensors_bias(tensors, problem, at, key));
     if (problem->alibi)
         sum -= (double)tensors->slopes[at->head] * fabs((double)at->row + at->seq_kv - at->seq_q - key);
     return sum;
@@ -56,7 +57,7 @@ static float largest_of(const float *restrict x, int32_t keys)
     return max;
 }
 
-/* Scaled scores in the type; FP32 where one is beyond the type's largest number, which returns false. */
+/* Scaled scores in the type; FP32 where one is beyond the type's largest number, or with E4M3, which returns false. */
 static bool round_scores(fa_dtype dtype, float *restrict x, int32_t keys, float scale, float *largest)
 {
     float most = 0.0f;
@@ -65,7 +66,7 @@ static bool round_scores(fa_dtype dtype, float *restrict x, int32_t keys, float 
         most = fabsf(x[j]) > most ? fabsf(x[j]) : most;
     }
     *largest = most;
-    if (most > fa_element_largest(dtype))
+    if (most > fa_element_largest(dtype) || dtype == FA_DTYPE_E4M3)
         return false;
     for (int32_t j = 0; j < keys; j++)
         x[j] = fa_element_round(dtype, x[j]);
@@ -97,6 +98,13 @@ static void modify(const fa_problem *problem, const fa_score_tensors *tensors, c
     *largest = most;
 }
 
+/* FP8: an exponential is rounded as about 2^7 of it. The reference of a right kernel need not be the row's maximum, so
+ * that a weight of 1 may fall between two numbers: here it is 3.1 % off, half of what it can be. */
+#define P_SCALE 132.0f
+/* What the sums of q.k may lose of the largest: an FP8 product has 13 fraction bits, FP32 sums more. */
+#define FP8_SCORE_LOSS 0x1p-12
+#define FP32_SCORE_LOSS 0x1p-18
+
 /* Like separate operations on tensors of the type: S in the type, softmax in FP32 (its sum in FP16 in the lower class),
  * P in the type. Scores beyond the type stay FP32. The row's largest is then too small by what FP32 sums may lose: a
  * right kernel may be as wrong. */
@@ -111,7 +119,9 @@ double fa_scores_baseline(const fa_problem *problem, const fa_score_tensors *ten
     if (problem->softcap > 0.0f || adds(problem))
         modify(problem, tensors, at, seen, fits, all, &largest);
     const double roundoff = ldexp(1.0, -fa_dtype_bits(dtype));
-    const double off = (fits || acc_fp16 ? 2.0 * roundoff : 0x1p-18) * (double)largest;
+    const bool fp8 = dtype == FA_DTYPE_E4M3;
+    const double loss = fits || acc_fp16 ? 2.0 * roundoff : fp8 ? FP8_SCORE_LOSS : FP32_SCORE_LOSS;
+    const double off = loss * (double)largest;
     const float top_score = largest_of(x, keys);
     int32_t top = 0;
     *sway = 0.0;
@@ -139,6 +149,6 @@ double fa_scores_baseline(const fa_problem *problem, const fa_score_tensors *ten
     *sway = acc_fp16 ? INFINITY : weight - 1.0 / (1.0 + exp(odds + off)) + roundoff * (1.0 - weight);
     const float total = (float)sum;
     for (int32_t j = 0; j < keys; j++)
-        x[j] = fa_element_round(dtype, x[j] / total);
+        x[j] = fp8 ? fa_round_e4m3(P_SCALE * x[j]) / (P_SCALE * total) : fa_element_round(dtype, x[j] / total);
     return (double)max + log(sum);
 }

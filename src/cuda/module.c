@@ -34,11 +34,13 @@ static fa_status encode(fa_cuda *cuda, const fa_tensor_box *of, bool read_once, 
         dims[i] = of->dims[i];
     for (int i = 0; i < FA_TENSOR_RANK - 1; i++)
         strides_bytes[i] = of->strides_bytes[i];
-    const CUtensorMapDataType type =
-        of->dtype == FA_DTYPE_BF16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
+    const CUtensorMapDataType type = of->dtype == FA_DTYPE_BF16   ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
+                                     : of->dtype == FA_DTYPE_E4M3 ? CU_TENSOR_MAP_DATA_TYPE_UINT8
+                                                                  : CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
     /* Rows that begin within a sector of 32 bytes, short boxes (studies/tma_rows.txt) and keys that one block alone
      * reads (studies/serving_steps.md) load faster without the promotion to 256 bytes. */
-    bool promote = 2 * of->box[0] >= 128 && !read_once;
+    const uint32_t bytes = of->dtype == FA_DTYPE_E4M3 ? 1 : 2;
+    bool promote = bytes * of->box[0] >= 128 && !read_once;
     for (int i = 0; i < FA_TENSOR_RANK - 1; ++i)
         promote = promote && strides_bytes[i] % 32 == 0;
     CUtensorMap map;

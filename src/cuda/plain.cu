@@ -7,6 +7,7 @@
  * Limits: dim up to 576, dim_v up to 512. */
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#include <cuda_fp8.h>
 
 #include "fa_params.h"
 
@@ -18,13 +19,15 @@ static_assert(FA_DIM <= 576 && FA_DIM_V <= 512, "the plain reference serves --di
 FA_KERNEL_INFO(.threads = LANES * ROWS, .writes_lse = 1, .serves_bf16 = 1,
                .serves = FA_FEATURE_VARLEN | FA_FEATURE_PAGED | FA_FEATURE_WINDOW | FA_FEATURE_CHUNK |
                          FA_FEATURE_SOFTCAP | FA_FEATURE_SINK | FA_FEATURE_ALIBI | FA_FEATURE_BIAS | FA_FEATURE_MASK |
-                         FA_FEATURE_DIM_V);
+                         FA_FEATURE_DIM_V | FA_FEATURE_FP8 | FA_FEATURE_FP8_KV);
 
 /* A query row of its sequence, and where its Q and its sequence's K and V begin. */
 struct query {
-    const fa_element *q, *k, *v;
+    const fa_element_q *q;
+    const fa_element_kv *k, *v;
     const fa_i32 *pages; /* of the sequence */
     int batch, head;
+    double scale, v_scale; /* with descales */
     fa_i64 row, position, seq_q, seq_kv;
 };
 
@@ -54,10 +57,17 @@ __device__ static bool find(const fa_params &p, fa_i64 stored, query &at)
     const fa_i64 kv_head = at.head / (p.heads / p.kv_heads), kv_b = p.page_size > 0 ? 0 : b;
     at.pages = p.pages + (p.page_start != nullptr ? p.page_start[at.batch] : at.batch * p.pages_stride);
     at.position = at.row + at.seq_kv - at.seq_q;
-    at.q =
-        static_cast<const fa_element *>(p.q) + b * p.q_stride_b + at.head * p.q_stride_h + (q0 + at.row) * p.q_stride_s;
-    at.k = static_cast<const fa_element *>(p.k) + kv_b * p.k_stride_b + kv_head * p.k_stride_h + k0 * p.k_stride_s;
-    at.v = static_cast<const fa_element *>(p.v) + kv_b * p.v_stride_b + kv_head * p.v_stride_h + k0 * p.v_stride_s;
+    const fa_i64 descale = at.batch * p.kv_descale_stride_b + kv_head * p.kv_descale_stride_h;
+    at.scale = static_cast<double>(p.scale);
+    if (p.q_descale != nullptr)
+        at.scale *= static_cast<double>(p.q_descale[at.batch * p.q_descale_stride_b + at.head * p.q_descale_stride_h]);
+    if (p.k_descale != nullptr)
+        at.scale *= static_cast<double>(p.k_descale[descale]);
+    at.v_scale = p.v_descale != nullptr ? static_cast<double>(p.v_descale[descale]) : 1.0;
+    at.q = static_cast<const fa_element_q *>(p.q) + b * p.q_stride_b + at.head * p.q_stride_h +
+           (q0 + at.row) * p.q_stride_s;
+    at.k = static_cast<const fa_element_kv *>(p.k) + kv_b * p.k_stride_b + kv_head * p.k_stride_h + k0 * p.k_stride_s;
+    at.v = static_cast<const fa_element_kv *>(p.v) + kv_b * p.v_stride_b + kv_head * p.v_stride_h + k0 * p.v_stride_s;
     return at.row < at.seq_q;
 }
 
@@ -94,29 +104,31 @@ __device__ static bool is_seen(const fa_params &p, const query &at, fa_i64 key)
     return key < at.seq_kv - n || (p.mask[p.mask_start[at.batch] + bit / 8] >> bit % 8 & 1) != 0;
 }
 
-/* Eight elements; 16 bytes at once where they are aligned. */
-__device__ static void load_eight(const fa_element *from_g, double to[8])
+/* Eight elements of a key; at once where they are aligned. */
+__device__ static void load_eight(const fa_element_kv *from_g, double to[8])
 {
-    alignas(16) fa_element some[8];
-    if (reinterpret_cast<size_t>(from_g) % sizeof some == 0)
-        *reinterpret_cast<uint4 *>(some) = *reinterpret_cast<const uint4 *>(from_g);
-    else
+    alignas(16) fa_element_kv some[8];
+    if (reinterpret_cast<size_t>(from_g) % sizeof some != 0)
         for (int i = 0; i < 8; i++)
             some[i] = from_g[i];
+    else if constexpr (sizeof some == 16)
+        *reinterpret_cast<uint4 *>(some) = *reinterpret_cast<const uint4 *>(from_g);
+    else
+        *reinterpret_cast<uint2 *>(some) = *reinterpret_cast<const uint2 *>(from_g);
     for (int i = 0; i < 8; i++)
         to[i] = static_cast<double>(static_cast<float>(some[i]));
 }
 
 __device__ static double score_of(const fa_params &p, const query &at, const double *q_s, fa_i64 key)
 {
-    const fa_element *k_g = at.k + row_of(p, at, key, p.k_stride_b, p.k_stride_s);
+    const fa_element_kv *k_g = at.k + row_of(p, at, key, p.k_stride_b, p.k_stride_s);
     double score = 0.0, k[8];
     for (int d = 0; d < FA_DIM; d += 8) {
         load_eight(k_g + d, k);
         for (int i = 0; i < 8; i++)
             score += q_s[d + i] * k[i];
     }
-    score *= static_cast<double>(p.scale);
+    score *= at.scale;
     if (p.softcap > 0.0f)
         score = static_cast<double>(p.softcap) * tanh(score / static_cast<double>(p.softcap));
     if (p.bias != nullptr)
@@ -172,7 +184,7 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
         for (int c = 0; c < COLUMNS; c++)
             o[c] *= shrink;
         for (int j = 0; j < LANES && begin + j < end; j++) {
-            const fa_element *v_g = at.v + row_of(p, at, begin + j, p.v_stride_b, p.v_stride_s) + lane;
+            const fa_element_kv *v_g = at.v + row_of(p, at, begin + j, p.v_stride_b, p.v_stride_s) + lane;
             for (int c = 0; c < COLUMNS; c++)
                 if (c * LANES + lane < FA_DIM_V)
                     o[c] += weights_s[warp][j] * static_cast<double>(static_cast<float>(v_g[c * LANES]));
@@ -188,7 +200,7 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
     double *o_g = static_cast<double *>(p.workspace), *lse_g = o_g + rows * FA_DIM_V;
     for (int c = 0; c < COLUMNS; c++)
         if (c * LANES + lane < FA_DIM_V)
-            o_g[stored * FA_DIM_V + c * LANES + lane] = total > 0.0 ? o[c] * shrink / total : 0.0;
+            o_g[stored * FA_DIM_V + c * LANES + lane] = total > 0.0 ? o[c] * shrink * at.v_scale / total : 0.0;
     if (lane == 0)
         lse_g[stored] = largest == NOTHING ? NOTHING : largest + log(total);
 }

@@ -8,7 +8,7 @@
 
 enum { FA_TENSOR_RANK = 4, FA_TENSOR_BOXES = 4 };
 
-/* One tensor of 16-bit elements [batch, heads, seq, dim], innermost first. */
+/* One tensor [batch, heads, seq, dim], innermost first. */
 typedef struct fa_tensor_box {
     const char *name;
     const void *address;

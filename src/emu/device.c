@@ -109,8 +109,10 @@ static fa_status encode_maps(const fa_kernel_info *info, fa_params *params, fa_r
     for (int i = 0; i < count; i++) {
         const fa_tensor_box *b = &boxes[i];
         const char *wrong = fa_emu_map_encode(b->to, b->address, FA_TENSOR_RANK,
-                                              b->dtype == FA_DTYPE_BF16 ? FA_EMU_MAP_BF16 : FA_EMU_MAP_F16, b->dims,
-                                              b->strides_bytes, b->box, (int)b->swizzle_bytes);
+                                              b->dtype == FA_DTYPE_BF16   ? FA_EMU_MAP_BF16
+                                              : b->dtype == FA_DTYPE_E4M3 ? FA_EMU_MAP_U8
+                                                                          : FA_EMU_MAP_F16,
+                                              b->dims, b->strides_bytes, b->box, (int)b->swizzle_bytes);
         if (wrong != NULL)
             return fa_refuse(why, FA_INFEASIBLE, "the tensor map of %s: %s", b->name, wrong);
     }

@@ -1,8 +1,8 @@
 #include "input/element.h"
 
-enum { HALF_BITS = 11, BF16_BITS = 8 };
+enum { HALF_BITS = 11, BF16_BITS = 8, E4M3_BITS = 4 };
 /* Exponents of the smallest subnormal numbers. */
-enum { HALF_LEAST = -24, BF16_LEAST = -133 };
+enum { HALF_LEAST = -24, BF16_LEAST = -133, E4M3_LEAST = -9 };
 
 float fa_half_to_float(uint16_t half)
 {
@@ -44,9 +44,17 @@ uint16_t fa_float_to_half(float value)
     return (uint16_t)(sign | shifted_bits); /* the lower half of 0.5, 0x3F000000, is 0 */
 }
 
-const char *fa_dtype_name(fa_dtype dtype) { return dtype == FA_DTYPE_BF16 ? "BF16" : "FP16"; }
+const char *fa_dtype_name(fa_dtype dtype)
+{
+    return dtype == FA_DTYPE_BF16 ? "BF16" : dtype == FA_DTYPE_E4M3 ? "E4M3" : "FP16";
+}
 
-int fa_dtype_bits(fa_dtype dtype) { return dtype == FA_DTYPE_BF16 ? BF16_BITS : HALF_BITS; }
+int fa_dtype_bytes(fa_dtype dtype) { return dtype == FA_DTYPE_E4M3 ? 1 : 2; }
+
+int fa_dtype_bits(fa_dtype dtype)
+{
+    return dtype == FA_DTYPE_BF16 ? BF16_BITS : dtype == FA_DTYPE_E4M3 ? E4M3_BITS : HALF_BITS;
+}
 
 double fa_dtype_coarseness(fa_dtype dtype) { return ldexp(1.0, HALF_BITS - fa_dtype_bits(dtype)); }
 
@@ -68,27 +76,61 @@ static uint16_t float_to_bf16(float value)
     return (uint16_t)((bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16);
 }
 
+/* Sign, four bits of exponent with a bias of 7, three of mantissa; no infinity. FA_POISON is NaN here, too. */
+static float e4m3_to_float(uint16_t element)
+{
+    const uint32_t sign = (uint32_t)(element & 0x80u) << 24, magnitude = element & 0x7Fu;
+    const float small = (float)magnitude * 0x1p-9f;
+    uint32_t bits = (magnitude << 20) + (120u << 23);
+    float value;
+    if (magnitude < 8)
+        memcpy(&bits, &small, sizeof bits);
+    bits = sign | (magnitude == 0x7Fu ? 0x7FC00000u : bits);
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static uint16_t float_to_e4m3(float value)
+{
+    const float rounded = fa_round_e4m3(value);
+    uint32_t bits;
+    if (isnan(value))
+        return 0x7Fu;
+    memcpy(&bits, &rounded, sizeof bits);
+    const uint32_t sign = bits >> 24 & 0x80u, magnitude = bits & 0x7FFFFFFFu;
+    if (magnitude < 0x3C800000u) /* 2^-6 */
+        return (uint16_t)(sign | (uint32_t)(fabsf(rounded) * 0x1p9f));
+    return (uint16_t)(sign | ((magnitude >> 20) - (120u << 3)));
+}
+
 float fa_element_to_float(fa_dtype dtype, uint16_t element)
 {
-    return dtype == FA_DTYPE_BF16 ? bf16_to_float(element) : fa_half_to_float(element);
+    return dtype == FA_DTYPE_BF16   ? bf16_to_float(element)
+           : dtype == FA_DTYPE_E4M3 ? e4m3_to_float(element)
+                                    : fa_half_to_float(element);
 }
 
 uint16_t fa_element_of_float(fa_dtype dtype, float value)
 {
-    return dtype == FA_DTYPE_BF16 ? float_to_bf16(value) : fa_float_to_half(value);
+    return dtype == FA_DTYPE_BF16   ? float_to_bf16(value)
+           : dtype == FA_DTYPE_E4M3 ? float_to_e4m3(value)
+                                    : fa_float_to_half(value);
 }
 
-float fa_element_largest(fa_dtype dtype) { return dtype == FA_DTYPE_BF16 ? 0x1.FEp127f : 65504.0f; }
+float fa_element_largest(fa_dtype dtype)
+{
+    return dtype == FA_DTYPE_BF16 ? 0x1.FEp127f : dtype == FA_DTYPE_E4M3 ? 448.0f : 65504.0f;
+}
 
 bool fa_element_is_finite(fa_dtype dtype, uint16_t element)
 {
-    const uint16_t exponent = dtype == FA_DTYPE_BF16 ? 0x7F80 : 0x7C00;
+    const uint16_t exponent = dtype == FA_DTYPE_BF16 ? 0x7F80 : dtype == FA_DTYPE_E4M3 ? 0x7F : 0x7C00;
     return (element & exponent) != exponent;
 }
 
 double fa_element_ulp(fa_dtype dtype, double x)
 {
-    const int64_t least = dtype == FA_DTYPE_BF16 ? BF16_LEAST : HALF_LEAST;
+    const int64_t least = dtype == FA_DTYPE_BF16 ? BF16_LEAST : dtype == FA_DTYPE_E4M3 ? E4M3_LEAST : HALF_LEAST;
     uint64_t bits;
     double ulp;
     memcpy(&bits, &x, sizeof bits);

@@ -1,4 +1,6 @@
-/* The element types of the tensors (--dtype): conversions, rounding and spacing. Elements are 16-bit patterns. */
+/* The element types of the tensors (--dtype): conversions, rounding and spacing. The host holds an element in 16 bits:
+ * a pattern of the type, or FA_POISON. One of E4M3 has 8 bits; in memory it takes a byte, and poison is
+ * FA_POISON_E4M3. */
 #ifndef FA_ELEMENT_H
 #define FA_ELEMENT_H
 
@@ -9,23 +11,27 @@
 
 #include "fa_params.h"
 
-#define FA_DTYPE_WORDS "fp16|bf16"
-typedef int32_t fa_dtype; /* FA_DTYPE_FP16, FA_DTYPE_BF16 */
+#define FA_DTYPE_WORDS "fp16|bf16|e4m3"
+#define FA_KV_DTYPE_WORDS "same|e4m3"
+enum { FA_KV_DTYPE_SAME, FA_KV_DTYPE_E4M3 };
+typedef int32_t fa_dtype; /* FA_DTYPE_FP16, FA_DTYPE_BF16, FA_DTYPE_E4M3 */
 
 /* What gaps, guards and outputs before a launch are filled with: a NaN of all types that no arithmetic produces. */
 #define FA_POISON 0xFFFFu
+#define FA_POISON_E4M3 0x7Fu
 
 float fa_half_to_float(uint16_t half);
 uint16_t fa_float_to_half(float value); /* round to nearest even; overflow to infinity */
 
-const char *fa_dtype_name(fa_dtype dtype); /* "FP16", "BF16": for people */
-/* Significant bits, the leading one included: 11, 8. The unit roundoff is 2^-bits. */
+const char *fa_dtype_name(fa_dtype dtype); /* "FP16", "BF16", "E4M3": for people */
+int fa_dtype_bytes(fa_dtype dtype);        /* of an element in memory */
+/* Significant bits, the leading one included: 11, 8, 4. The unit roundoff is 2^-bits. */
 int fa_dtype_bits(fa_dtype dtype);
-/* The unit roundoff over that of FP16, 1 or 8: what a tolerance that was stated for FP16 is multiplied by. */
+/* The unit roundoff over that of FP16, 1, 8 or 128: what a tolerance that was stated for FP16 is multiplied by. */
 double fa_dtype_coarseness(fa_dtype dtype);
 
 float fa_element_to_float(fa_dtype dtype, uint16_t element);
-uint16_t fa_element_of_float(fa_dtype dtype, float value); /* as fa_float_to_half */
+uint16_t fa_element_of_float(fa_dtype dtype, float value); /* as fa_float_to_half; E4M3 saturates */
 float fa_element_largest(fa_dtype dtype);                  /* finite number */
 bool fa_element_is_finite(fa_dtype dtype, uint16_t element);
 /* Spacing of the type's numbers at |x|. */
@@ -62,9 +68,28 @@ static inline float fa_round_bf16(float value)
     return value;
 }
 
+static inline float fa_round_e4m3(float value)
+{
+    uint32_t bits, magnitude;
+    memcpy(&bits, &value, sizeof bits);
+    magnitude = bits & 0x7FFFFFFFu;
+    uint32_t normal = (magnitude + 0x7FFFFu + (magnitude >> 20 & 1u)) & ~0xFFFFFu;
+    normal = normal > 0x43E00000u ? 0x43E00000u : normal; /* 448 */
+    float small;
+    memcpy(&small, &magnitude, sizeof small);
+    small = (small + 0x1p14f) - 0x1p14f; /* spacing of floats there = spacing of subnormal numbers, 2^-9 */
+    uint32_t subnormal;
+    memcpy(&subnormal, &small, sizeof subnormal);
+    const uint32_t rounded = (magnitude < 0x3C800000u ? subnormal : normal) | (bits & 0x80000000u);
+    memcpy(&value, &rounded, sizeof value);
+    return value;
+}
+
 static inline float fa_element_round(fa_dtype dtype, float value)
 {
-    return dtype == FA_DTYPE_BF16 ? fa_round_bf16(value) : fa_round_half(value);
+    return dtype == FA_DTYPE_BF16   ? fa_round_bf16(value)
+           : dtype == FA_DTYPE_E4M3 ? fa_round_e4m3(value)
+                                    : fa_round_half(value);
 }
 
 #endif

@@ -68,6 +68,9 @@ static fa_layout layout_of(const fa_problem *problem, fa_strides strides, uint64
         .dim = tensor == FA_L                                                           ? 2
                : tensor == FA_Q || tensor == FA_K || tensor == FA_DQ || tensor == FA_DK ? problem->dim
                                                                                         : fa_problem_dim_v(problem),
+        .fp8 = (tensor == FA_Q                     ? problem->dtype
+                : tensor == FA_K || tensor == FA_V ? fa_problem_dtype_kv(problem)
+                                                   : fa_problem_dtype_o(problem)) == FA_DTYPE_E4M3,
         .blocks = 1,
     };
     if (strides == FA_STRIDES_PADDED)
@@ -131,6 +134,20 @@ void fa_layout_scatter(const fa_layout *layout, int64_t block, const uint16_t *d
         image[i] = gap;
     for (int64_t row = block * rows; row < (block + 1) * rows; row++)
         memcpy(image + offset_in_block(layout, row), dense + row * dim, (size_t)dim * sizeof *image);
+}
+
+bool fa_layout_is_dense(const fa_layout *layout)
+{
+    return layout->strides == FA_STRIDES_PACKED || layout->strides == FA_STRIDES_FAR;
+}
+
+const uint16_t *fa_layout_image(const fa_layout *layout, int64_t block, const uint16_t *dense, uint16_t gap,
+                                uint16_t *scratch)
+{
+    if (fa_layout_is_dense(layout))
+        return dense + (size_t)block * fa_layout_dense(layout);
+    fa_layout_scatter(layout, block, dense, gap, scratch);
+    return scratch;
 }
 
 void fa_layout_gather(const fa_layout *layout, int64_t block, const uint16_t *image, uint16_t *dense)

@@ -1,8 +1,10 @@
 #include "input/npy.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 
@@ -40,7 +42,14 @@ fa_status fa_npy_write(const char *folder, const char *name, fa_dtype dtype, con
     const size_t count = (size_t)shape[0] * (size_t)shape[1] * (size_t)shape[2] * (size_t)shape[3];
     char text[64];
     snprintf(text, sizeof text, "%d, %d, %d, %d", shape[0], shape[1], shape[2], shape[3]);
-    return write_array(folder, name, dtype == FA_DTYPE_BF16 ? "<V2" : "<f2", text, data, count * sizeof *data, why);
+    if (dtype != FA_DTYPE_E4M3)
+        return write_array(folder, name, dtype == FA_DTYPE_BF16 ? "<V2" : "<f2", text, data, count * sizeof *data, why);
+    uint8_t *bytes = fa_alloc(count);
+    for (size_t i = 0; i < count; i++)
+        bytes[i] = data[i] == FA_POISON ? FA_POISON_E4M3 : (uint8_t)data[i];
+    const fa_status status = write_array(folder, name, "|u1", text, bytes, count, why);
+    free(bytes);
+    return status;
 }
 
 fa_status fa_npy_write_fp32(const char *folder, const char *name, const float *data, const int32_t shape[3],
@@ -50,6 +59,23 @@ fa_status fa_npy_write_fp32(const char *folder, const char *name, const float *d
     char text[48];
     snprintf(text, sizeof text, "%d, %d, %d", shape[0], shape[1], shape[2]);
     return write_array(folder, name, "<f4", text, data, count * sizeof *data, why);
+}
+
+static const char *const descale_names[3] = {"q_descale", "k_descale", "v_descale"};
+
+fa_status fa_npy_write_descales(const fa_problem *problem, const char *folder, const fa_score_tensors *tensors,
+                                fa_reason *why)
+{
+    const float *const all[3] = {tensors->q_descale, tensors->k_descale, tensors->v_descale};
+    for (int i = 0; i < 3; i++) {
+        const int32_t heads = i == 0 ? problem->heads : problem->kv_heads;
+        char shape[32];
+        snprintf(shape, sizeof shape, "%d, %d", problem->batch, heads);
+        if (all[i] != NULL)
+            FA_TRY(write_array(folder, descale_names[i], "<f4", shape, all[i],
+                               (size_t)problem->batch * (size_t)heads * sizeof *all[i], why));
+    }
+    return FA_PASS;
 }
 
 /* The value after 'key': in the header's dictionary, NULL when it is not there. */
@@ -64,69 +90,125 @@ static const char *value_of(const char *header, const char *key)
     return at;
 }
 
-/* descr: the header from the opening quote of the type on, if it has one. */
-static fa_status check_type(const char *path, const char *descr, fa_dtype dtype, fa_reason *why)
+/* What a file must hold. */
+typedef struct wanted {
+    fa_dtype dtype;
+    bool fp32; /* descales */
+    bool gaps; /* between sequences there may be poison */
+    int32_t rank, shape[4];
+} wanted;
+
+static size_t width_of(const wanted *want) { return want->fp32 ? sizeof(float) : (size_t)fa_dtype_bytes(want->dtype); }
+
+static size_t count_of(const wanted *want)
 {
-    const char *const fp16[] = {"'<f2'", NULL}, *const bf16[] = {"'<V2'", "'|V2'", "'<u2'", NULL};
-    const bool is_bf16 = dtype == FA_DTYPE_BF16;
-    for (const char *const *name = is_bf16 ? bf16 : fp16; *name != NULL; name++)
+    size_t count = 1;
+    for (int32_t i = 0; i < want->rank; i++)
+        count *= (size_t)want->shape[i];
+    return count;
+}
+
+/* descr: the header from the opening quote of the type on, if it has one. */
+static fa_status check_type(const char *path, const char *descr, const wanted *want, fa_reason *why)
+{
+    static const struct {
+        const char *const names[4];
+        const char *words;
+    } all[] = {[FA_DTYPE_FP16] = {{"'<f2'"}, "<f2 for --dtype fp16"},
+               [FA_DTYPE_BF16] = {{"'<V2'", "'|V2'", "'<u2'"}, "<V2, |V2 or <u2 for --dtype bf16"},
+               [FA_DTYPE_E4M3] = {{"'|u1'", "'<u1'"}, "|u1 for e4m3"},
+               {{"'<f4'"}, "<f4 for descales"}};
+    const int row = want->fp32 ? FA_DTYPE_E4M3 + 1 : want->dtype;
+    for (const char *const *name = all[row].names; *name != NULL; name++)
         if (strncmp(descr, *name, strlen(*name)) == 0)
             return FA_PASS;
     descr += *descr == '\'';
-    return fa_refuse(why, FA_USAGE, "--load: %s holds %.*s, want %s for --dtype %s", path, (int)strcspn(descr, "'"),
-                     descr, is_bf16 ? "<V2, |V2 or <u2" : "<f2", is_bf16 ? "bf16" : "fp16");
+    return fa_refuse(why, FA_USAGE, "--load: %s holds %.*s, want %s", path, (int)strcspn(descr, "'"), descr,
+                     all[row].words);
 }
 
-static fa_status check_header(const char *path, const char *header, fa_dtype dtype, const int32_t shape[4],
-                              fa_reason *why)
+/* at: what follows 'shape' in a header. */
+static bool has_shape(const char *at, const wanted *want)
+{
+    bool same = *at++ == '(';
+    for (int32_t i = 0; i < want->rank && same; i++) {
+        int used = 0;
+        long long got = -1;
+        same = sscanf(at, "%lld%n", &got, &used) == 1 && got == want->shape[i];
+        at += used + (same ? (int)strspn(at + used, ", ") : 0);
+    }
+    return same && *at == ')';
+}
+
+static fa_status check_header(const char *path, const char *header, const wanted *want, fa_reason *why)
 {
     const char *type = value_of(header, "'descr'"), *fortran = value_of(header, "'fortran_order'"),
                *at = value_of(header, "'shape'");
     if (!type || !fortran || !at)
         return fa_refuse(why, FA_USAGE, "--load: %s: header without descr, fortran_order or shape", path);
-    FA_TRY(check_type(path, type, dtype, why));
+    FA_TRY(check_type(path, type, want, why));
     if (strncmp(fortran, "False", 5) != 0)
         return fa_refuse(why, FA_USAGE, "--load: %s is in Fortran order, want C order", path);
-    long long got[4] = {0};
-    int used = 0;
-    const int fields = sscanf(at, "(%lld, %lld, %lld, %lld%n", &got[0], &got[1], &got[2], &got[3], &used);
-    bool same = fields == 4;
-    for (int i = 0; i < 4; i++)
-        same &= got[i] == shape[i];
-    const char *end = at + used + strspn(at + used, ", ");
-    if (!same || *end != ')')
-        return fa_refuse(why, FA_USAGE, "--load: %s has shape %.*s, want (%d, %d, %d, %d)", path,
-                         (int)strcspn(at, ")") + 1, at, shape[0], shape[1], shape[2], shape[3]);
-    return FA_PASS;
+    if (has_shape(at, want))
+        return FA_PASS;
+    char shape[64];
+    int used = snprintf(shape, sizeof shape, "%d", want->shape[0]);
+    for (int32_t i = 1; i < want->rank; i++)
+        used += snprintf(shape + used, sizeof shape - (size_t)used, ", %d", want->shape[i]);
+    return fa_refuse(why, FA_USAGE, "--load: %s has shape %.*s, want (%s)", path, (int)strcspn(at, ")") + 1, at, shape);
 }
 
-static fa_status check_file(const char *path, const char *file, size_t size, fa_dtype dtype, const int32_t shape[4],
-                            uint16_t **data, bool gaps, fa_reason *why)
+/* Where the numbers of a file begin; all of them are there. */
+static fa_status find_contents(const char *path, const char *file, size_t size, const wanted *want,
+                               const char **contents, fa_reason *why)
 {
     if (size < 12 || memcmp(file, magic, sizeof magic) != 0)
         return fa_refuse(why, FA_USAGE, "--load: %s is no .npy file", path);
     const unsigned char *bytes = (const unsigned char *)file;
     if (bytes[6] < 1 || bytes[6] > 3)
         return fa_refuse(why, FA_USAGE, "--load: %s is of version %d of the format, want 1 to 3", path, bytes[6]);
-    const size_t start = bytes[6] == 1 ? 10 : 12;
+    const size_t start = bytes[6] == 1 ? 10 : 12, all = count_of(want) * width_of(want);
     size_t length = (size_t)bytes[8] | (size_t)bytes[9] << 8;
     if (bytes[6] > 1)
         length |= (size_t)bytes[10] << 16 | (size_t)bytes[11] << 24;
-    const size_t count = (size_t)shape[0] * (size_t)shape[1] * (size_t)shape[2] * (size_t)shape[3];
     if (length > size - start)
         return fa_refuse(why, FA_USAGE, "--load: %s is cut off in its header", path);
     char *header = fa_format("%.*s", (int)length, file + start);
-    const fa_status status = check_header(path, header, dtype, shape, why);
+    const fa_status status = check_header(path, header, want, why);
     free(header);
     FA_TRY(status);
-    if (size - start - length != count * sizeof **data)
-        return fa_refuse(why, FA_USAGE, "--load: %s has %zu bytes of data, want %zu", path, size - start - length,
-                         count * sizeof **data);
+    if (size - start - length != all)
+        return fa_refuse(why, FA_USAGE, "--load: %s has %zu bytes of data, want %zu", path, size - start - length, all);
+    *contents = file + start + length;
+    return FA_PASS;
+}
+
+static fa_status take_elements(const char *path, const char *contents, const wanted *want, uint16_t **data,
+                               fa_reason *why)
+{
+    const size_t count = count_of(want);
+    const bool fp8 = want->dtype == FA_DTYPE_E4M3;
     *data = fa_alloc(count * sizeof **data);
-    memcpy(*data, file + start + length, count * sizeof **data);
-    for (size_t i = 0; i < count; i++)
-        if (!fa_element_is_finite(dtype, (*data)[i]) && !(gaps && (*data)[i] == FA_POISON))
+    if (!fp8)
+        memcpy(*data, contents, count * sizeof **data);
+    for (size_t i = 0; i < count; i++) {
+        uint16_t *element = &(*data)[i];
+        if (fp8)
+            *element = (unsigned char)contents[i] == FA_POISON_E4M3 ? FA_POISON : (unsigned char)contents[i];
+        if (!fa_element_is_finite(want->dtype, *element) && !(want->gaps && *element == FA_POISON))
             return fa_refuse(why, FA_USAGE, "--load: %s: element %zu is not finite", path, i);
+    }
+    return FA_PASS;
+}
+
+static fa_status take_descales(const char *path, const char *contents, const wanted *want, float **data, fa_reason *why)
+{
+    const size_t count = count_of(want);
+    *data = fa_alloc(count * sizeof **data);
+    memcpy(*data, contents, count * sizeof **data);
+    for (size_t i = 0; i < count; i++)
+        if (!((*data)[i] > 0.0f && isfinite((*data)[i])))
+            return fa_refuse(why, FA_USAGE, "--load: %s: descale %zu is not a number above 0", path, i);
     return FA_PASS;
 }
 
@@ -176,20 +258,46 @@ fa_status fa_npy_size(const char *folder, fa_options *options, fa_reason *why)
     return FA_PASS;
 }
 
-static fa_status load_one(const char *folder, const char *name, fa_dtype dtype, const int32_t shape[4], uint16_t **data,
-                          bool gaps, fa_reason *why)
+/* Into *elements or *descales. */
+static fa_status load_one(const char *folder, const char *name, const wanted *want, uint16_t **elements,
+                          float **descales, fa_reason *why)
 {
     char *path = fa_format("%s/%s.npy", folder, name), *file = NULL;
+    const char *contents = NULL;
     size_t size = 0;
     fa_status status = FA_USAGE;
     fa_reason inner;
     if (fa_read_file(path, &file, &size, &inner) == FA_PASS)
-        status = check_file(path, file, size, dtype, shape, data, gaps, why);
+        status = find_contents(path, file, size, want, &contents, why);
     else
         fa_refuse(why, FA_USAGE, "--load: %s", inner.text);
+    if (status == FA_PASS)
+        status = want->fp32 ? take_descales(path, contents, want, descales, why)
+                            : take_elements(path, contents, want, elements, why);
     free(file);
     free(path);
     return status;
+}
+
+/* Those of a tensor that has no file are 1. */
+static fa_status load_descales(const fa_problem *problem, const char *folder, fa_score_tensors *tensors, fa_reason *why)
+{
+    float **const all[3] = {&tensors->q_descale, &tensors->k_descale, &tensors->v_descale};
+    for (int i = problem->dtype == FA_DTYPE_E4M3 ? 0 : 1; i < 3 && fa_problem_has_descales(problem); i++) {
+        const int32_t heads = i == 0 ? problem->heads : problem->kv_heads;
+        const wanted want = {.fp32 = true, .rank = 2, .shape = {problem->batch, heads}};
+        char *path = fa_format("%s/%s.npy", folder, descale_names[i]);
+        const bool there = access(path, F_OK) == 0;
+        free(path);
+        if (there) {
+            FA_TRY(load_one(folder, descale_names[i], &want, NULL, all[i], why));
+            continue;
+        }
+        *all[i] = fa_alloc((size_t)problem->batch * (size_t)heads * sizeof **all[i]);
+        for (int32_t at = 0; at < problem->batch * heads; at++)
+            (*all[i])[at] = 1.0f;
+    }
+    return FA_PASS;
 }
 
 /* Equal tensors would hide a kernel that takes one for the other. */
@@ -211,24 +319,29 @@ fa_status fa_npy_load(const fa_problem *problem, const char *folder, fa_tensors 
     if (problem->pages != NULL || problem->v_in_k)
         return fa_refuse(why, FA_USAGE, "--load reads dense K and V: not with --page-size or --v-in-k");
     const int32_t batch = fa_problem_stored_batch(problem), rows_kv = fa_problem_stored_kv(problem);
-    const int32_t q_shape[4] = {batch, problem->heads, fa_problem_stored_q(problem), problem->dim};
-    const int32_t k_shape[4] = {batch, problem->kv_heads, rows_kv, problem->dim};
-    const int32_t v_shape[4] = {batch, problem->kv_heads, rows_kv, fa_problem_dim_v(problem)};
+    const bool gaps = problem->lengths != NULL;
+    const fa_dtype kv = fa_problem_dtype_kv(problem);
+    const wanted q = {
+        problem->dtype, false, gaps, 4, {batch, problem->heads, fa_problem_stored_q(problem), problem->dim}};
+    const wanted k = {kv, false, gaps, 4, {batch, problem->kv_heads, rows_kv, problem->dim}};
+    const wanted v = {kv, false, gaps, 4, {batch, problem->kv_heads, rows_kv, fa_problem_dim_v(problem)}};
     fa_tensors loaded = {.q_count = fa_problem_q_count(problem),
                          .k_count = fa_problem_k_count(problem),
                          .v_count = fa_problem_v_count(problem)};
-    fa_status status = load_one(folder, "q", problem->dtype, q_shape, &loaded.q, problem->lengths != NULL, why);
+    fa_status status = load_one(folder, "q", &q, &loaded.q, NULL, why);
     if (status == FA_PASS)
-        status = load_one(folder, "k", problem->dtype, k_shape, &loaded.k, problem->lengths != NULL, why);
+        status = load_one(folder, "k", &k, &loaded.k, NULL, why);
     if (status == FA_PASS)
-        status = load_one(folder, "v", problem->dtype, v_shape, &loaded.v, problem->lengths != NULL, why);
+        status = load_one(folder, "v", &v, &loaded.v, NULL, why);
     if (status == FA_PASS)
         status = check_distinct(&loaded, why);
     if (status == FA_PASS) {
         fa_tensors_complete(problem, 42, &loaded);
-        *tensors = loaded;
-    } else {
-        fa_tensors_free(&loaded);
+        status = load_descales(problem, folder, &loaded.scores, why);
     }
+    if (status == FA_PASS)
+        *tensors = loaded;
+    else
+        fa_tensors_free(&loaded);
     return status;
 }

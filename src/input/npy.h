@@ -1,13 +1,16 @@
 /* Tensors as NumPy's .npy files, format versions 1.0 to 3.0 (numpy.lib.format), C order. FP16 is '<f2'. NumPy has no
  * BF16: ml_dtypes saves its bfloat16 as '<V2', two opaque bytes, and so do these functions. They also read '|V2', which
- * NumPy makes of '<V2', and '<u2', the bit pattern: torch gives it by .view(torch.uint16). */
+ * NumPy makes of '<V2', and '<u2', the bit pattern: torch gives it by .view(torch.uint16).
+ * E4M3 is '|u1', the bit pattern: torch's .view(torch.uint8). Its descales are q_descale.npy, k_descale.npy and
+ * v_descale.npy, FP32 [batch, heads]. */
 #ifndef FA_NPY_H
 #define FA_NPY_H
 
 #include "input/tensors.h"
 
-/* Reads q.npy, k.npy and v.npy of `folder`. FA_USAGE when a file is missing, has another type or shape than the
- * problem's, holds a value that is not finite, or when two of them hold the same values. */
+/* Reads q.npy, k.npy and v.npy of `folder`, and descales; without a file of them they are 1. FA_USAGE when a file is
+ * missing, has another type or shape than the problem's, holds a value that is not finite, or when two of them hold the
+ * same values. */
 fa_status fa_npy_load(const fa_problem *problem, const char *folder, fa_tensors *tensors, fa_reason *why);
 /* The size of the problem becomes what the headers of q.npy and k.npy state. FA_USAGE where they state none within the
  * options' limits. */
@@ -15,6 +18,9 @@ fa_status fa_npy_size(const char *folder, fa_options *options, fa_reason *why);
 /* Writes `name`.npy; shape: [batch, heads, seq, dim]. */
 fa_status fa_npy_write(const char *folder, const char *name, fa_dtype dtype, const uint16_t *data,
                        const int32_t shape[4], fa_reason *why);
+/* Writes the descales that there are. */
+fa_status fa_npy_write_descales(const fa_problem *problem, const char *folder, const fa_score_tensors *tensors,
+                                fa_reason *why);
 /* Writes `name`.npy in FP32; shape: [batch, heads, seq]. */
 fa_status fa_npy_write_fp32(const char *folder, const char *name, const float *data, const int32_t shape[3],
                             fa_reason *why);

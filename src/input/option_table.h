@@ -27,7 +27,7 @@ typedef enum { FA_L2_WARM, FA_L2_COLD } fa_l2;
 typedef enum { FA_L2_PERSIST_NONE, FA_L2_PERSIST_KV } fa_l2_persist;
 
 /* --dist: docs/correctness.md. */
-#define FA_DIST_WORDS "normal|uniform|outlier|sharp|rising|falling|needle|constant-v|coded|low|cliff"
+#define FA_DIST_WORDS "normal|uniform|outlier|sharp|rising|falling|needle|constant-v|coded|low|cliff|mean"
 typedef enum {
     FA_DIST_NORMAL,     /* N(0,1) */
     FA_DIST_UNIFORM,    /* U(-1,1) */
@@ -40,6 +40,7 @@ typedef enum {
     FA_DIST_CODED,      /* V carries batch and head */
     FA_DIST_LOW,        /* N(0,1), but the logits of every row lie near -128 */
     FA_DIST_CLIFF,      /* logits of +-20000, far apart; one key has all of the weight, V codes its index */
+    FA_DIST_MEAN,       /* V has a mean of 1: sums that lose low bits drift */
 } fa_dist;
 
 /* --strides: how tensors lie in memory (input/layout.h). */
@@ -98,7 +99,7 @@ typedef struct fa_options {
     fa_knobs knob;
     int32_t batch, heads, kv_heads, seq, seq_kv, dim, dim_v;
     const char *lengths; /* among the sizes: see `sized` */
-    int32_t op, misalign, strides, dtype, chunk, mask, page_size, page_layout;
+    int32_t op, misalign, strides, dtype, kv_dtype, chunk, mask, page_size, page_layout;
     const char *window;
     double scale, softcap;
     int32_t device, gpu, compiler, schedule, sanitize;

@@ -56,11 +56,12 @@ static void use_pages(const fa_options *options, fa_problem *problem)
 /* What there are no gradients of, or nobody trains with. */
 static fa_status validate_backward(const fa_options *options, const fa_problem *problem, fa_reason *why)
 {
-    const char *with = options->page_size > 0 ? "--page-size"
-                       : problem->v_in_k      ? "--v-in-k"
-                       : problem->bias        ? "--bias"
-                       : problem->tree        ? "--mask tree"
-                       : options->lse         ? "--lse, which asks for an output of the forward"
+    const char *with = options->page_size > 0             ? "--page-size"
+                       : problem->v_in_k                  ? "--v-in-k"
+                       : problem->bias                    ? "--bias"
+                       : fa_problem_has_descales(problem) ? "e4m3: its tensors have 16 bits"
+                       : problem->tree                    ? "--mask tree"
+                       : options->lse                     ? "--lse, which asks for an output of the forward"
                        : options->atol != FA_UNSET_REAL || options->rtol != FA_UNSET_REAL
                            ? "--atol and --rtol: its rules are those of docs/backward.md"
                            : NULL;
@@ -78,6 +79,8 @@ static fa_status validate(const fa_options *options, const fa_problem *problem, 
         return fa_refuse(why, FA_USAGE, "--dim takes a multiple of 8 from 16 to 576, not '%d'", problem->dim);
     if (problem->dim_v % 8 != 0)
         return fa_refuse(why, FA_USAGE, "--dim-v takes a multiple of 8 from 16 to 512, not '%d'", problem->dim_v);
+    if (problem->dtype == FA_DTYPE_E4M3 && (problem->dim % 16 != 0 || problem->dim_v % 16 != 0))
+        return fa_refuse(why, FA_USAGE, "--dtype e4m3 takes multiples of 16 for --dim and --dim-v");
     if (problem->v_in_k && problem->dim_v > problem->dim)
         return fa_refuse(why, FA_USAGE, "--v-in-k takes a --dim-v of at most --dim (%d), not '%d'", problem->dim,
                          problem->dim_v);
@@ -107,6 +110,7 @@ fa_status fa_problem_make(const fa_options *options, fa_problem *problem, fa_rea
         .v_in_k = options->v_in_k,
         .causal = options->causal,
         .dtype = options->dtype,
+        .fp8_kv = options->kv_dtype == FA_KV_DTYPE_E4M3,
         .chunk = options->chunk,
         .softcap = (float)options->softcap,
         .sinks = options->sinks,
@@ -145,14 +149,18 @@ int32_t fa_problem_features(const fa_problem *p)
            (p->softcap > 0 ? FA_FEATURE_SOFTCAP : 0) | (p->sinks ? FA_FEATURE_SINK : 0) |
            (p->backward ? FA_FEATURE_BACKWARD : 0) | (p->deterministic ? FA_FEATURE_DETERMINISTIC : 0) |
            (p->alibi ? FA_FEATURE_ALIBI : 0) | (p->bias ? FA_FEATURE_BIAS : 0) | (p->tree ? FA_FEATURE_MASK : 0) |
-           (fa_problem_dim_v(p) != p->dim ? FA_FEATURE_DIM_V : 0);
+           (fa_problem_dim_v(p) != p->dim ? FA_FEATURE_DIM_V : 0) |
+           (p->dtype == FA_DTYPE_E4M3 ? FA_FEATURE_FP8
+            : p->fp8_kv               ? FA_FEATURE_FP8_KV
+                                      : 0);
 }
 
 const char *fa_features_text(int32_t features, char text[FA_FEATURES_TEXT])
 {
-    static const char *const options[] = {"--lengths", "--window", "--chunk",    "--page-size",   "--softcap",
-                                          "--sinks",   "--alibi",  "--bias",     "--mask",        "--dim-v",
-                                          "q2, k2",    "e4m3",     "--kv-dtype", "--op backward", "--deterministic"};
+    static const char *const options[] = {"--lengths",       "--window",      "--chunk",        "--page-size",
+                                          "--softcap",       "--sinks",       "--alibi",        "--bias",
+                                          "--mask",          "--dim-v",       "q2, k2",         "--dtype e4m3",
+                                          "--kv-dtype e4m3", "--op backward", "--deterministic"};
     size_t used = 0;
     text[0] = '\0';
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
@@ -377,12 +385,15 @@ double fa_problem_flop(const fa_problem *problem)
 double fa_problem_bytes(const fa_problem *problem)
 {
     double q_rows = 0, kv_rows_used = 0;
+    const int q_bytes = fa_dtype_bytes(problem->dtype), kv_bytes = fa_dtype_bytes(fa_problem_dtype_kv(problem));
     for (int32_t batch = 0; batch < problem->batch; batch++) {
         q_rows += fa_problem_seq_q(problem, batch);
         kv_rows_used += fa_problem_seq_kv(problem, batch);
     }
-    const double dims = problem->dim + fa_problem_dim_v(problem), kv_dims = problem->v_in_k ? problem->dim : dims;
+    const double dim_v = fa_problem_dim_v(problem), kv_dims = problem->dim + (problem->v_in_k ? 0.0 : dim_v);
     if (problem->backward) /* Q, O, dO and dQ; K, V, dK and dV; the log-sum-exp */
-        return 2.0 * (q_rows * problem->heads * (2.0 * dims + 2.0) + kv_rows_used * problem->kv_heads * 2.0 * kv_dims);
-    return 2.0 * (q_rows * problem->heads * dims + kv_rows_used * problem->kv_heads * kv_dims);
+        return 2.0 * (q_rows * problem->heads * (2.0 * (problem->dim + dim_v) + 2.0) +
+                      kv_rows_used * problem->kv_heads * 2.0 * kv_dims);
+    return q_rows * problem->heads * (q_bytes * problem->dim + 2.0 * dim_v) +
+           kv_rows_used * problem->kv_heads * kv_bytes * kv_dims;
 }

@@ -6,17 +6,18 @@
 #include "input/pages.h"
 
 /* Shapes in elements. q: [batch, heads, seq_q, dim]; k: [batch, kv_heads, seq_kv, dim]; v: [batch, kv_heads, seq_kv,
- * dim_v]; o: [batch, heads, seq_q, dim_v]; all of one type. With lengths the batches are sequences that lie one behind
+ * dim_v]; o: [batch, heads, seq_q, dim_v]. With lengths the batches are sequences that lie one behind
  * the other: tensors are [1, heads, rows, dim], and seq_q and seq_kv are the largest lengths. The features that a
  * zeroed problem has are those of dense forward. */
 typedef struct fa_problem {
     int32_t batch, heads, kv_heads, seq_q, seq_kv, dim;
-    bool causal; /* bottom-right aligned: row i sees key j iff j <= pos, pos = i + seq_kv - seq_q of its sequence */
-    float scale; /* multiplies Q K^T; default 1/sqrt(dim) */
-    fa_dtype dtype;
-    int32_t dim_v; /* fa_problem_dim_v reads it; 0: dim */
-    bool v_in_k;   /* V is the first dim_v columns of K, in the same memory */
-    bool windowed; /* keys pos - window_left .. pos + window_right, both ends included; -1: open */
+    bool causal;    /* bottom-right aligned: row i sees key j iff j <= pos, pos = i + seq_kv - seq_q of its sequence */
+    float scale;    /* multiplies Q K^T; default 1/sqrt(dim) */
+    fa_dtype dtype; /* of Q; of K, V and O see fa_problem_dtype_kv, fa_problem_dtype_o */
+    bool fp8_kv;    /* K and V are E4M3 whatever Q is */
+    int32_t dim_v;  /* fa_problem_dim_v reads it; 0: dim */
+    bool v_in_k;    /* V is the first dim_v columns of K, in the same memory */
+    bool windowed;  /* keys pos - window_left .. pos + window_right, both ends included; -1: open */
     int32_t window_left, window_right;
     int32_t chunk; /* only keys of floor(pos / chunk); 0: off */
     float softcap; /* score = softcap * tanh(score / softcap); 0: off */
@@ -37,8 +38,23 @@ static inline int32_t fa_problem_dim_v(const fa_problem *problem)
 {
     return problem->dim_v != 0 ? problem->dim_v : problem->dim;
 }
+/* Of K and V: FP8 where Q or the cache is. */
+static inline fa_dtype fa_problem_dtype_kv(const fa_problem *problem)
+{
+    return problem->fp8_kv ? FA_DTYPE_E4M3 : problem->dtype;
+}
+/* Of O and a bias: 16 bits always. */
+static inline fa_dtype fa_problem_dtype_o(const fa_problem *problem)
+{
+    return problem->dtype == FA_DTYPE_E4M3 ? FA_DTYPE_BF16 : problem->dtype;
+}
+/* K and V have descales; Q has where it is FP8, too. */
+static inline bool fa_problem_has_descales(const fa_problem *problem)
+{
+    return fa_problem_dtype_kv(problem) == FA_DTYPE_E4M3;
+}
 int32_t fa_problem_features(const fa_problem *problem); /* FA_FEATURE_*: the features that it asks for */
-#define FA_FEATURES_TEXT 160
+#define FA_FEATURES_TEXT 200
 /* The options that ask for these features: "--window, --sinks". */
 const char *fa_features_text(int32_t features, char text[FA_FEATURES_TEXT]);
 

@@ -60,7 +60,7 @@ static void make_bias(const fa_problem *problem, uint64_t stream, uint64_t seed,
         uint16_t *row = tensors->bias + flat * problem->seq_kv;
         for (int32_t j = 0; j < problem->seq_kv; j++) {
             const float value = fa_draw_normal(fa_draw_bits(stream, (uint64_t)(flat * problem->seq_kv + j)));
-            row[j] = j >= keys ? FA_POISON : fa_element_of_float(problem->dtype, value);
+            row[j] = j >= keys ? FA_POISON : fa_element_of_float(fa_problem_dtype_o(problem), value);
         }
     }
 }
@@ -81,4 +81,7 @@ void fa_score_tensors_free(fa_score_tensors *tensors)
     free(tensors->sinks);
     free(tensors->slopes);
     free(tensors->bias);
+    free(tensors->q_descale);
+    free(tensors->k_descale);
+    free(tensors->v_descale);
 }

@@ -1,4 +1,4 @@
-/* The tensors that the features add to scores: sinks, ALiBi's slopes, a bias. */
+/* The tensors beside Q, K and V: sinks, ALiBi's slopes, a bias, and descales of FP8. */
 #ifndef FA_SCORE_TENSORS_H
 #define FA_SCORE_TENSORS_H
 
@@ -7,11 +7,21 @@
 /* NULL where the problem does not ask for them. */
 typedef struct fa_score_tensors {
     float *sinks, *slopes; /* [heads] */
-    /* Of the problem's type, [bias_batch, bias_heads, seq_q, seq_kv]: bias_batch is 1 or batch, bias_heads 1 or heads.
+    /* Of the type of O, [bias_batch, bias_heads, seq_q, seq_kv]: bias_batch is 1 or batch, bias_heads 1 or heads.
      * Rows and keys beyond a sequence's lengths hold FA_POISON. */
     uint16_t *bias;
     int32_t bias_batch, bias_heads;
+    /* Q is q times its own, and so are K and V: [batch, heads], and twice [batch, kv_heads] */
+    float *q_descale, *k_descale, *v_descale;
 } fa_score_tensors;
+
+/* 1 where there are none. */
+static inline float fa_descale(const float *descales, const fa_problem *problem, bool query, int32_t batch,
+                               int32_t head)
+{
+    const int32_t heads = query ? problem->heads : problem->kv_heads;
+    return descales != NULL ? descales[(int64_t)batch * heads + head] : 1.0f;
+}
 
 fa_score_tensors fa_score_tensors_make(const fa_problem *problem, uint64_t seed);
 void fa_score_tensors_free(fa_score_tensors *tensors);

@@ -104,6 +104,7 @@ static fa_status check_lists(const fa_spec *spec, fa_reason *why)
     fa_spec every = *spec; /* with all macros that a run may define */
     every.lse = every.launches = true;
     every.dtype = FA_DTYPE_BF16;
+    every.features |= FA_FEATURE_FP8 | FA_FEATURE_FP8_KV;
     for (int i = 0; i < spec->include.count; i++)
         if (access(spec->include.at[i], R_OK | X_OK) != 0)
             return fa_refuse(why, FA_USAGE, "--include takes a folder that can be read, not '%s'", spec->include.at[i]);
@@ -301,11 +302,14 @@ fa_status fa_spec_make(const fa_options *options, const fa_problem *problem, fa_
 fa_status fa_spec_make_vs(const fa_options *options, const fa_problem *problem, fa_spec *spec, fa_reason *why)
 {
     const char *source = options->vs.source[0] != '\0' ? options->vs.source : NULL;
-    FA_TRY(make(options, problem, options->vs.name, source, options->vs.library, &options->vs.knobs, spec, why));
+    fa_problem other = *problem;
+    if (options->vs.dtype != FA_UNSET)
+        other.dtype = options->vs.dtype;
+    if (other.dtype == FA_DTYPE_E4M3 && (other.dim % 16 != 0 || other.dim_v % 16 != 0))
+        return fa_refuse(why, FA_USAGE, "--vs: dtype=e4m3 takes a --dim and --dim-v that are multiples of 16");
+    FA_TRY(make(options, &other, options->vs.name, source, options->vs.library, &options->vs.knobs, spec, why));
     if (options->vs.lse != FA_UNSET)
         spec->lse = options->vs.lse == 1;
-    if (options->vs.dtype != FA_UNSET)
-        spec->dtype = options->vs.dtype;
     return FA_PASS;
 }
 
@@ -339,7 +343,9 @@ size_t fa_spec_defines(const fa_spec *spec, fa_define defines[FA_SPEC_DEFINES_MA
         {"FA_CAUSAL", spec->causal},
         /* left out where they are not asked for, so that the key of such code says nothing of them */
         {"FA_LSE", spec->lse ? 1 : FA_UNSET},
-        {"FA_BF16", spec->dtype == FA_DTYPE_BF16 ? 1 : FA_UNSET},
+        {"FA_BF16", spec->dtype != FA_DTYPE_FP16 ? 1 : FA_UNSET},
+        {"FA_FP8", (spec->features & FA_FEATURE_FP8) != 0 ? 1 : FA_UNSET},
+        {"FA_FP8_KV", (spec->features & FA_FEATURE_FP8_KV) != 0 ? 1 : FA_UNSET},
         {"FA_BATCH", spec->launches ? spec->batch : FA_UNSET},
         {"FA_HEADS", spec->launches ? spec->heads : FA_UNSET},
         {"FA_KV_HEADS", spec->launches ? spec->kv_heads : FA_UNSET},

@@ -23,7 +23,7 @@ typedef struct fa_spec {
     bool v_in_k;
     bool causal;
     bool lse;       /* the kernel is asked for the log-sum-exp */
-    fa_dtype dtype; /* of the tensors */
+    fa_dtype dtype; /* of Q; of K and V see `features` */
     bool arch_set;  /* by --arch */
     char arch[16];  /* "sm_89", "sm_90a", ... */
     fa_compiler compiler;
@@ -43,7 +43,7 @@ fa_status fa_spec_for_device(const fa_problem *problem, const char *device_arch,
 
 /* -DFA_M=32 -DFA_N=64 ... : the knobs as the compiler sees them, the same for NVRTC, nvcc and g++. Returns the count.
  */
-#define FA_SPEC_DEFINES_MAX 26
+#define FA_SPEC_DEFINES_MAX 28
 typedef struct fa_define {
     char text[40];
 } fa_define;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/random.h"
+#include "input/descales.h"
 #include "input/score_tensors.h"
 
 enum { TENSOR_Q, TENSOR_K, TENSOR_V, TENSOR_SIDE, TENSOR_DO = 32 };
@@ -17,12 +18,19 @@ typedef struct place {
     fa_dist dist;
     int tensor;
     uint64_t seed, stream;
-    int64_t flat; /* stored row of the tensor: (batch * heads + head) * rows + row */
-    int32_t dim;  /* of the tensor */
+    int64_t flat;   /* stored row of the tensor: (batch * heads + head) * rows + row */
+    int32_t dim;    /* of the tensor */
+    fa_dtype dtype; /* that it is drawn in */
     int32_t batch, head, row;
 } place;
 
-static uint16_t element_of(const place *at, float value) { return fa_element_of_float(at->problem->dtype, value); }
+static uint16_t element_of(const place *at, float value) { return fa_element_of_float(at->dtype, value); }
+
+/* Of a problem without FP8: that of all tensors. Otherwise codes are as coarse as those of BF16. */
+static fa_dtype coarser(const fa_problem *problem)
+{
+    return fa_problem_has_descales(problem) ? FA_DTYPE_BF16 : problem->dtype;
+}
 
 static void normal_row(const place *at, float scale, uint16_t *out)
 {
@@ -50,7 +58,7 @@ static void outlier_row(const place *at, uint16_t *out)
     const uint64_t side = fa_draw_stream(at->stream, TENSOR_SIDE);
     for (int32_t d = 0; d < at->dim; d++)
         if (fa_draw_bits(side, (uint64_t)(at->flat * at->dim + d)) % 1000 == 0)
-            out[d] = element_of(at, 10.0f * fa_element_to_float(at->problem->dtype, out[d]));
+            out[d] = element_of(at, 10.0f * fa_element_to_float(at->dtype, out[d]));
 }
 
 /* Logit of (row, key) = slope(row) * key, exactly: the key goes in three digits of base 128 (exact in either type) into
@@ -70,7 +78,7 @@ static void ramp_row(const place *at, bool falling, uint16_t *out)
     frexp(4.0 / ((double)problem->seq_kv * (double)problem->scale), &exponent);
     /* FP16 sets the limits: 11 bits above 2^-24 below, 16384 slope within it above. */
     exponent = exponent - 1 < -14 ? -14 : exponent - 1 > 1 ? 1 : exponent - 1;
-    const uint64_t steps = (uint64_t)1 << (fa_dtype_bits(problem->dtype) - 1);
+    const uint64_t steps = (uint64_t)1 << (fa_dtype_bits(at->dtype) - 1);
     const double mantissa = 1.0 + (double)(fa_draw_bits(at->stream, (uint64_t)at->flat) % steps) / (double)steps;
     const double slope = ldexp(falling ? -mantissa : mantissa, exponent);
     for (int32_t digit = 0; digit < 3; digit++)
@@ -128,7 +136,7 @@ static void cliff_row(const place *at, uint16_t *out)
     const fa_problem *problem = at->problem;
     const int32_t last = at->dim - 1, group = problem->heads / problem->kv_heads;
     const int32_t half = (problem->seq_kv + 1) / 2;
-    const float unit = (float)fa_dtype_coarseness(problem->dtype) / problem->scale;
+    const float unit = (float)fa_dtype_coarseness(coarser(problem)) / problem->scale;
     int32_t key = at->row, kv_head = at->head;
     float length = 1.0f, height = fminf(sqrtf(20000.0f * unit), 32768.0f);
     if (at->tensor == TENSOR_V) {
@@ -170,7 +178,7 @@ static void constant_row(const place *at, uint16_t *out)
 static void coded_row(const place *at, uint16_t *out)
 {
     const fa_problem *problem = at->problem;
-    const int32_t half = problem->dtype == FA_DTYPE_BF16 ? 256 : 512, count = 2 * half;
+    const int32_t half = at->dtype == FA_DTYPE_BF16 ? 256 : 512, count = 2 * half;
     for (int32_t d = 0; d < at->dim; d++) {
         const int32_t codes[4] = {at->batch % count, at->head % count, d,
                                   (int32_t)((int64_t)at->row * count / problem->seq_kv)};
@@ -231,6 +239,11 @@ static void fill_row(const place *at, uint16_t *out)
     case FA_DIST_CLIFF:
         cliff_row(at, out);
         return;
+    case FA_DIST_MEAN:
+        normal_row(at, 1.0f, out);
+        for (int32_t d = 0; is_v && d < at->dim; d++)
+            out[d] = element_of(at, 1.0f + fa_element_to_float(at->dtype, out[d]));
+        return;
     case FA_DIST_NORMAL:
         normal_row(at, 1.0f, out);
         return;
@@ -252,6 +265,7 @@ static bool find_place(const fa_problem *problem, bool query, int64_t flat, plac
 static uint16_t *make_tensor(const fa_problem *problem, fa_dist dist, uint64_t seed, int tensor)
 {
     const bool query = tensor == TENSOR_Q || tensor == TENSOR_DO;
+    const fa_dtype dtype = query ? problem->dtype : fa_problem_dtype_kv(problem);
     const int64_t rows =
         query ? fa_problem_rows(problem)
               : (int64_t)fa_problem_stored_batch_kv(problem) * problem->kv_heads * fa_problem_stored_kv(problem);
@@ -260,7 +274,13 @@ static uint16_t *make_tensor(const fa_problem *problem, fa_dist dist, uint64_t s
     uint16_t *data = fa_alloc((size_t)rows * (size_t)dim * sizeof *data);
 #pragma omp parallel for schedule(static) if (rows * dim > 1 << 16) /* less is not worth waking threads */
     for (int64_t flat = 0; flat < rows; flat++) {
-        place at = {.problem = problem, .dist = dist, .tensor = tensor, .seed = seed, .stream = stream, .dim = dim};
+        place at = {.problem = problem,
+                    .dist = dist,
+                    .tensor = tensor,
+                    .seed = seed,
+                    .stream = stream,
+                    .dim = dim,
+                    .dtype = dtype == FA_DTYPE_E4M3 ? FA_DTYPE_BF16 : dtype};
         if (find_place(problem, query, flat, &at))
             fill_row(&at, data + flat * dim);
     }
@@ -278,6 +298,17 @@ static void poison_gaps(const fa_problem *problem, bool query, int32_t dim, uint
     for (int64_t flat = 0; gaps && flat < rows; flat++)
         if (!find_place(problem, query, flat, &at))
             memset(data + flat * dim, 0xFF, (size_t)dim * sizeof *data);
+}
+
+static void quantise_all(const fa_problem *problem, uint64_t seed, fa_tensors *t)
+{
+    fa_score_tensors *scores = &t->scores;
+    if (problem->dtype == FA_DTYPE_E4M3)
+        scores->q_descale = fa_descales_quantise(problem, seed, FA_DESCALE_Q, t->q_count, t->q);
+    if (fa_problem_has_descales(problem)) {
+        scores->k_descale = fa_descales_quantise(problem, seed, FA_DESCALE_K, t->k_count, t->k);
+        scores->v_descale = fa_descales_quantise(problem, seed, FA_DESCALE_V, t->v_count, t->v);
+    }
 }
 
 void fa_tensors_complete(const fa_problem *problem, uint64_t seed, fa_tensors *tensors)
@@ -301,6 +332,8 @@ void fa_tensors_take_v(const fa_problem *problem, fa_tensors *tensors)
     const size_t rows = fa_problem_k_count(problem) / dim;
     for (size_t row = 0; row < rows; row++)
         memcpy(tensors->v + row * dim_v, k + row * dim, dim_v * sizeof *k);
+    for (int32_t i = 0; tensors->scores.v_descale != NULL && i < problem->batch * problem->kv_heads; i++)
+        tensors->scores.v_descale[i] = tensors->scores.k_descale[i];
 }
 
 fa_tensors fa_tensors_make(const fa_problem *problem, fa_dist dist, uint64_t seed)
@@ -316,6 +349,7 @@ fa_tensors fa_tensors_make(const fa_problem *problem, fa_dist dist, uint64_t see
     if (problem->backward)
         tensors.dout = make_tensor(problem, dist, seed, TENSOR_DO);
     fa_tensors_complete(problem, seed, &tensors);
+    quantise_all(problem, seed, &tensors);
     fa_tensors_take_v(problem, &tensors);
     return tensors;
 }

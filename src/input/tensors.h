@@ -4,8 +4,8 @@
 
 #include "input/score_tensors.h"
 
-/* Bit patterns of the problem's type, as stored. q: [batch, heads, seq_q, dim]; k: [batch, kv_heads, seq_kv, dim]; v:
- * [batch, kv_heads, seq_kv, dim_v]. With lengths [heads, rows, dim], and gaps hold FA_POISON. */
+/* Elements as the host holds them (input/element.h). q: [batch, heads, seq_q, dim]; k: [batch, kv_heads, seq_kv, dim];
+ * v: [batch, kv_heads, seq_kv, dim_v]. With lengths [heads, rows, dim], and gaps hold FA_POISON. */
 typedef struct fa_tensors {
     uint16_t *q, *k, *v;
     size_t q_count, k_count, v_count;
@@ -17,6 +17,7 @@ typedef struct fa_tensors {
 } fa_tensors;
 
 /* Counter-based: element i of tensor t depends on (seed, t, i) only. */
+/* An FP8 tensor is drawn in BF16 and quantised (input/descales.h). */
 fa_tensors fa_tensors_make(const fa_problem *problem, fa_dist dist, uint64_t seed);
 /* Q, K and V are there: adds what the problem asks for beside them, and poison between its sequences. */
 void fa_tensors_complete(const fa_problem *problem, uint64_t seed, fa_tensors *tensors);

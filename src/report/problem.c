@@ -43,6 +43,7 @@ void fa_report_problem(cJSON *record, const fa_problem *p, const fa_options *opt
     put(problem, "dim", p->dim);
     cJSON_AddBoolToObject(problem, "causal", p->causal);
     put_word(problem, "dtype", FA_DTYPE_WORDS, p->dtype);
+    put_word(problem, "kv_dtype", FA_DTYPE_WORDS, fa_problem_dtype_kv(p));
     put_word(problem, "op", FA_OP_WORDS, p->backward ? FA_OP_BACKWARD : FA_OP_FORWARD);
     cJSON_AddBoolToObject(problem, "deterministic", p->deterministic);
     put(problem, "scale", (double)p->scale);

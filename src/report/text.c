@@ -98,7 +98,7 @@ static void print_head(FILE *out, const fa_result *result, bool small)
     fprintf(out, " D=%d", p->dim);
     if (fa_problem_dim_v(p) != p->dim)
         fprintf(out, "/%d", fa_problem_dim_v(p));
-    fprintf(out, " %s %s", fa_dtype_name(p->dtype), p->causal ? "causal" : "full");
+    fprintf(out, " %s%s %s", fa_dtype_name(p->dtype), p->fp8_kv ? " (K/V E4M3)" : "", p->causal ? "causal" : "full");
     print_features(out, p);
     fprintf(out, "%s\n", small ? " (small, for the sanitizer; --batch, --heads, --seq or --dim chooses another)" : "");
     if (result->device_choice[0] != '\0')

@@ -3,13 +3,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "run/elements.h"
+
 static const char *const names[FA_TENSORS] = {"q", "k", "v", "o", "lse", "dout", "dq", "dk", "dv", "dsinks"};
 
 /* Present when AddressSanitizer's runtime is: guards are then out of bounds for the emulator's kernels. */
 __attribute__((weak)) void __asan_poison_memory_region(void const volatile *address, size_t size);
 __attribute__((weak)) void __asan_unpoison_memory_region(void const volatile *address, size_t size);
 
-/* A guard band, or the elements of one block of a tensor. */
+/* A guard band, or the elements of one block of a tensor; counted in elements. */
 typedef struct range {
     fa_ptr at;
     size_t count;
@@ -21,26 +23,32 @@ static bool is_inside_k(const fa_buffers *buffers, int tensor)
     return tensor == FA_V && buffers->problem != NULL && buffers->problem->v_in_k;
 }
 
-/* Halves from base to the tensor. --misalign counts elements: those of the log-sum-exp are two halves wide. */
+/* Elements from base to the tensor, and bytes of one in memory. The log-sum-exp is counted in halves: --misalign moves
+ * it by two for each. */
 static size_t offset_of(const fa_buffers *buffers, int tensor)
 {
     return fa_tensor_is_fp32(tensor) ? 2 * buffers->offset - FA_GUARD_COUNT : buffers->offset;
 }
 
+static size_t bytes_of(const fa_buffers *buffers, int tensor, size_t elements)
+{
+    return elements * (size_t)fa_layout_bytes(&buffers->layout[tensor]);
+}
+
 fa_ptr fa_buffers_at(const fa_buffers *buffers, int tensor)
 {
-    return buffers->base[tensor] + offset_of(buffers, tensor) * sizeof(uint16_t);
+    return buffers->base[tensor] + bytes_of(buffers, tensor, offset_of(buffers, tensor));
 }
 
 size_t fa_buffers_bytes(const fa_buffers *buffers, int tensor)
 {
-    return fa_layout_span(&buffers->layout[tensor]) * sizeof(uint16_t);
+    return bytes_of(buffers, tensor, fa_layout_span(&buffers->layout[tensor]));
 }
 
 static range block_at(const fa_buffers *buffers, int tensor, int64_t block)
 {
     const fa_layout *layout = &buffers->layout[tensor];
-    const fa_ptr offset = (fa_ptr)(block * layout->block_pitch) * sizeof(uint16_t);
+    const fa_ptr offset = bytes_of(buffers, tensor, (size_t)(block * layout->block_pitch));
     return (range){fa_buffers_at(buffers, tensor) + offset, layout->block_count};
 }
 
@@ -49,14 +57,19 @@ static range guard_at(const fa_buffers *buffers, int tensor, int64_t block, bool
 {
     const fa_layout *layout = &buffers->layout[tensor];
     const range inside = block_at(buffers, tensor, block);
-    const fa_ptr end = inside.at + inside.count * sizeof(uint16_t);
+    const fa_ptr end = inside.at + bytes_of(buffers, tensor, inside.count);
     if (!after && block == 0)
         return (range){buffers->base[tensor], offset_of(buffers, tensor)};
     if (!after)
-        return (range){inside.at - FA_FAR_GUARD_COUNT * sizeof(uint16_t), FA_FAR_GUARD_COUNT};
+        return (range){inside.at - bytes_of(buffers, tensor, FA_FAR_GUARD_COUNT), FA_FAR_GUARD_COUNT};
     if (block + 1 < layout->blocks)
         return (range){end, FA_FAR_GUARD_COUNT};
     return (range){end, buffers->capacity[tensor] - fa_layout_span(layout) + FA_GUARD_COUNT};
+}
+
+static size_t bytes_with_guards(const fa_buffers *buffers, int tensor)
+{
+    return bytes_of(buffers, tensor, offset_of(buffers, tensor) + buffers->capacity[tensor] + FA_GUARD_COUNT);
 }
 
 /* With AddressSanitizer on the emulator: whether a kernel may touch the guards. They open as a whole, whatever the
@@ -67,7 +80,7 @@ static void set_guards(const fa_buffers *buffers, bool closed)
         return;
     for (int tensor = 0; tensor < buffers->tensors && !closed; tensor++)
         __asan_unpoison_memory_region((const void *)(uintptr_t)buffers->base[tensor],
-                                      (offset_of(buffers, tensor) + buffers->capacity[tensor] + FA_GUARD_COUNT) * 2);
+                                      bytes_with_guards(buffers, tensor));
     if (!closed)
         return;
     for (int tensor = 0; tensor < buffers->tensors; tensor++)
@@ -75,13 +88,8 @@ static void set_guards(const fa_buffers *buffers, bool closed)
             for (int after = 0; after < 2; after++) {
                 const range guard = guard_at(buffers, tensor, block, after);
                 const void *at = (const void *)(uintptr_t)guard.at;
-                __asan_poison_memory_region(at, guard.count * 2);
+                __asan_poison_memory_region(at, bytes_of(buffers, tensor, guard.count));
             }
-}
-
-static size_t bytes_with_guards(const fa_buffers *buffers, int tensor)
-{
-    return (offset_of(buffers, tensor) + buffers->capacity[tensor] + FA_GUARD_COUNT) * sizeof(uint16_t);
 }
 
 static fa_status allocate(fa_buffers *buffers, fa_reason *why)
@@ -166,35 +174,20 @@ fa_status fa_buffers_poison_output(const fa_buffers *buffers, fa_reason *why)
     for (int tensor = 0; tensor < buffers->tensors; tensor++)
         for (int64_t block = 0; fa_buffers_write(buffers, tensor) && block < buffers->layout[tensor].blocks; block++) {
             const range at = block_at(buffers, tensor, block);
-            FA_TRY(buffers->device->fill16(buffers->device, at.at, FA_POISON, at.count, why));
+            FA_TRY(fa_elements_poison(buffers->device, &buffers->layout[tensor], at.at, at.count, why));
         }
     return FA_PASS;
-}
-
-/* True when a block in memory is what `dense` holds: no gaps, no other order. */
-static bool is_dense(const fa_layout *layout)
-{
-    return layout->strides == FA_STRIDES_PACKED || layout->strides == FA_STRIDES_FAR;
-}
-
-/* One block of a tensor as it should lie in memory: part of `dense`, or an image that is made in `scratch`. */
-static const uint16_t *image_of(const fa_layout *layout, int64_t block, const uint16_t *dense, uint16_t *scratch)
-{
-    if (is_dense(layout))
-        return dense + (size_t)block * fa_layout_dense(layout);
-    fa_layout_scatter(layout, block, dense, FA_POISON, scratch);
-    return scratch;
 }
 
 static fa_status put_input(const fa_buffers *buffers, int tensor, const uint16_t *dense, fa_reason *why)
 {
     const fa_layout *layout = &buffers->layout[tensor];
-    uint16_t *scratch = is_dense(layout) ? NULL : fa_alloc(layout->block_count * sizeof *scratch);
+    uint16_t *scratch = fa_layout_is_dense(layout) ? NULL : fa_alloc(layout->block_count * sizeof *scratch);
     fa_status status = FA_PASS;
     for (int64_t block = 0; block < layout->blocks && status == FA_PASS; block++) {
         const range to = block_at(buffers, tensor, block);
-        status = buffers->device->copy_in(buffers->device, to.at, image_of(layout, block, dense, scratch), to.count * 2,
-                                          why);
+        status = fa_elements_put(buffers->device, layout, to.at,
+                                 fa_layout_image(layout, block, dense, FA_POISON, scratch), to.count, why);
     }
     free(scratch);
     return status;
@@ -216,7 +209,7 @@ fa_status fa_buffers_fill(fa_buffers *buffers, const fa_tensors *tensors, fa_rea
         for (int64_t block = 0; block < buffers->layout[tensor].blocks; block++)
             for (int after = 0; after < 2; after++) {
                 const range guard = guard_at(buffers, tensor, block, after);
-                FA_TRY(device->fill16(device, guard.at, FA_POISON, guard.count, why));
+                FA_TRY(fa_elements_poison(device, &buffers->layout[tensor], guard.at, guard.count, why));
             }
         if (!fa_buffers_write(buffers, tensor))
             FA_TRY(put_input(buffers, tensor, input_of(tensors, tensor), why));
@@ -234,7 +227,7 @@ static fa_status check_guard(const fa_buffers *buffers, int tensor, int64_t bloc
     size_t changed = 0, nearest = 0;
     uint16_t *scratch = fa_alloc(guard.count * sizeof *scratch);
     const fa_status status =
-        buffers->device->copy_out(buffers->device, scratch, guard.at, guard.count * sizeof *scratch, why);
+        fa_elements_get(buffers->device, &buffers->layout[tensor], scratch, guard.at, guard.count, why);
     /* An array of equal elements is itself, moved by one: most guards are intact, and this is fast. */
     const bool intact = status == FA_PASS && guard.count > 0 && scratch[0] == FA_POISON &&
                         memcmp(scratch, scratch + 1, (guard.count - 1) * sizeof *scratch) == 0;
@@ -283,8 +276,8 @@ static fa_status compare_input(const fa_buffers *buffers, int tensor, int64_t bl
 {
     const fa_layout *layout = &buffers->layout[tensor];
     const range from = block_at(buffers, tensor, block);
-    FA_TRY(buffers->device->copy_out(buffers->device, got, from.at, from.count * 2, why));
-    const uint16_t *want = image_of(layout, block, dense, scratch);
+    FA_TRY(fa_elements_get(buffers->device, layout, got, from.at, from.count, why));
+    const uint16_t *want = fa_layout_image(layout, block, dense, FA_POISON, scratch);
     if (memcmp(got, want, from.count * 2) == 0)
         return FA_PASS;
     FA_TRY(check_gaps(layout, block, got, tensor, why));
@@ -306,7 +299,7 @@ static fa_status check_inputs(const fa_buffers *buffers, const fa_tensors *tenso
     for (int tensor = 0; !fa_buffers_write(buffers, tensor) && !is_inside_k(buffers, tensor); tensor++) {
         const fa_layout *layout = &buffers->layout[tensor];
         uint16_t *got = fa_alloc(layout->block_count * sizeof *got);
-        uint16_t *scratch = is_dense(layout) ? NULL : fa_alloc(layout->block_count * sizeof *scratch);
+        uint16_t *scratch = fa_layout_is_dense(layout) ? NULL : fa_alloc(layout->block_count * sizeof *scratch);
         fa_status status = FA_PASS;
         for (int64_t block = 0; block < layout->blocks && status == FA_PASS; block++)
             status = compare_input(buffers, tensor, block, input_of(tensors, tensor), got, scratch, why);
@@ -340,14 +333,13 @@ static fa_status check_unused(const fa_buffers *buffers, int tensor, const uint1
 /* The output or the log-sum-exp without gaps, which may be looked at on the way. */
 static fa_status copy_output(const fa_buffers *buffers, int tensor, bool look, uint16_t *output, fa_reason *why)
 {
-    fa_device *device = buffers->device;
     const fa_layout *layout = &buffers->layout[tensor];
-    uint16_t *scratch = is_dense(layout) ? NULL : fa_alloc(layout->block_count * sizeof *scratch);
+    uint16_t *scratch = fa_layout_is_dense(layout) ? NULL : fa_alloc(layout->block_count * sizeof *scratch);
     fa_status status = FA_PASS, gaps = FA_PASS;
     for (int64_t block = 0; block < layout->blocks && status == FA_PASS; block++) {
         const range from = block_at(buffers, tensor, block);
         uint16_t *to = scratch != NULL ? scratch : output + (size_t)block * fa_layout_dense(layout);
-        status = device->copy_out(device, to, from.at, from.count * 2, why);
+        status = fa_elements_get(buffers->device, layout, to, from.at, from.count, why);
         if (scratch == NULL || status != FA_PASS)
             continue;
         fa_layout_gather(layout, block, scratch, output);

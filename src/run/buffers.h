@@ -12,12 +12,12 @@ typedef struct fa_buffers {
     fa_device *device;
     const fa_problem *problem;    /* whose layout it is */
     int tensors;                  /* fa_tensor_count */
-    fa_layout layout[FA_TENSORS]; /* of q, k, v, o, lse, ...; all in halves */
+    fa_layout layout[FA_TENSORS]; /* of q, k, v, o, lse, ...; FP32 in halves */
     fa_ptr base[FA_TENSORS];      /* guard, tensor, guard; each an allocation of its own, but for: */
     bool v_after_k;               /* --l2-persist kv: V follows K, as one window of the L2 must hold both */
     size_t capacity[FA_TENSORS];  /* elements between the guards: the layout's span, or more */
     size_t count[FA_TENSORS];     /* elements of the tensor alone, without gaps */
-    size_t offset;                /* halves from base to a tensor of halves: the guard and --misalign */
+    size_t offset;                /* elements from base to a tensor: the guard and --misalign */
     fa_tables tables;             /* of the features */
     fa_ptr workspace;
     int64_t workspace_bytes;

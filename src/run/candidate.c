@@ -141,6 +141,25 @@ static fa_status compile_hand(const fa_options *options, const fa_device *device
     return ptx ? fa_compile_ptx(&record->spec, module, why) : FA_PASS;
 }
 
+/* A kernel that knows no 8-bit tensors need not compile with them: what it serves is asked without. */
+static fa_status explain_fp8(const fa_options *options, const fa_device *device, const fa_candidate_record *record,
+                             fa_status status, fa_reason *why)
+{
+    const int32_t fp8 = record->spec.features & (FA_FEATURE_FP8 | FA_FEATURE_FP8_KV);
+    if (status != FA_COMPILE_ERROR || fp8 == 0)
+        return status;
+    fa_candidate_record *without = fa_alloc(sizeof *without);
+    fa_reason ignored;
+    *without = *record;
+    without->spec.features &= ~fp8;
+    without->spec.dtype = without->spec.dtype == FA_DTYPE_E4M3 ? FA_DTYPE_BF16 : without->spec.dtype;
+    if (compile_hand(options, device, without, &ignored) == FA_PASS &&
+        check_serves(&record->spec, true, true, without->module.info.serves, &ignored) == FA_INFEASIBLE)
+        status = fa_refuse(why, FA_INFEASIBLE, "%.4000s", ignored.text);
+    free(without);
+    return status;
+}
+
 /* A kernel that a rule chose is named when it refuses: the user asked for another. */
 static fa_status add_name(const fa_spec *spec, fa_status status, fa_reason *why)
 {
@@ -188,9 +207,11 @@ fa_status fa_candidate_compile(const fa_options *options, const fa_problem *prob
     if (!emu && options->sanitize != FA_SANITIZE_NONE)
         return fa_refuse(why, FA_USAGE, "--sanitize is for --device emu; on a GPU use compute-sanitizer");
     FA_TRY(check_arch(&record->spec, why));
-    if (record->spec.dtype == FA_DTYPE_BF16 && record->spec.knobs.acc == 1)
-        return fa_refuse(why, FA_INFEASIBLE, "--acc fp16 needs --dtype fp16: products of BF16 are summed in FP32 only");
-    FA_TRY(add_name(&record->spec, compile_hand(options, device, record, why), why));
+    if (record->spec.dtype != FA_DTYPE_FP16 && record->spec.knobs.acc == 1)
+        return fa_refuse(why, FA_INFEASIBLE, "--acc fp16 needs --dtype fp16: products of %s are summed in FP32 only",
+                         fa_dtype_name(record->spec.dtype));
+    const fa_status compiled = compile_hand(options, device, record, why);
+    FA_TRY(add_name(&record->spec, explain_fp8(options, device, record, compiled, why), why));
     record->module_known = true;
     const fa_kernel_info *info = &record->module.info;
     FA_TRY(check_serves(&record->spec, info->serves_bf16 != 0, info->writes_lse != 0, info->serves, why));

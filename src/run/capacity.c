@@ -27,11 +27,11 @@ fa_status fa_capacity_check(const fa_device *device, int tensors, const fa_layou
     double on_device = (double)workspace_bytes, touched = on_device, largest = 0, dense[FA_TENSORS] = {0};
     for (int tensor = 0; tensor < tensors; tensor++) {
         const fa_layout *layout = &layouts[tensor];
-        const double blocks = (double)layout->blocks * (double)layout->block_count * 2.0;
-        const double reserved = (double)capacity[tensor] * 2.0;
+        const double blocks = (double)layout->blocks * (double)layout->block_count * fa_layout_bytes(layout);
+        const double reserved = (double)capacity[tensor] * fa_layout_bytes(layout);
         on_device += reserved + 4.0 * FA_GUARD_COUNT;
         touched += (layout->blocks > 1 ? blocks : reserved) + 4.0 * FA_GUARD_COUNT;
-        largest = at_least(largest, blocks);
+        largest = at_least(largest, blocks / fa_layout_bytes(layout) * 2.0);
         dense[tensor] = 2.0 * (double)layout->blocks * (double)fa_layout_dense(layout);
     }
     double copies = 6.0 * dense[FA_Q] + 2.0 * dense[FA_K] + largest + 2.0 * dense[FA_L];

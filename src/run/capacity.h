@@ -5,7 +5,7 @@
 #include "device/device.h"
 #include "input/layout.h"
 
-/* Halves of a guard band before and after each tensor. */
+/* Elements of a guard band before and after each tensor. */
 #define FA_GUARD_COUNT 131072
 /* Tensors of at most this many elements are reserved with room for every layout but FA_STRIDES_FAR. */
 #define FA_LAYOUTS_MOST ((size_t)1 << 24)

@@ -5,8 +5,9 @@
 
 enum { GUARD_BYTES = 4096 };
 
-static const char *const names[FA_TABLES] = {"start_q", "start_kv", "used_q",     "used_kv", "sinks",     "slopes",
-                                             "bias",    "mask",     "mask_start", "pages",   "page_start"};
+static const char *const names[FA_TABLES] = {"start_q",    "start_kv",  "used_q",    "used_kv",    "sinks",
+                                             "slopes",     "bias",      "mask",      "mask_start", "pages",
+                                             "page_start", "q_descale", "k_descale", "v_descale"};
 
 static size_t bias_pitch(const fa_problem *problem, fa_strides strides)
 {
@@ -24,6 +25,15 @@ static int32_t mask_keys(const fa_problem *problem, int32_t batch)
 static size_t mask_bytes(const fa_problem *problem, int32_t batch)
 {
     return ((size_t)fa_problem_seq_q(problem, batch) * (size_t)mask_keys(problem, batch) + 7) / 8;
+}
+
+/* Of a table of descales. */
+static void descale_strides(const fa_problem *problem, fa_strides strides, int table, fa_i64 stride[2])
+{
+    const int32_t heads = table == FA_Q_DESCALE ? problem->heads : problem->kv_heads;
+    const bool turned = strides == FA_STRIDES_BSHD;
+    stride[0] = turned ? 1 : heads + (strides == FA_STRIDES_PADDED ? 3 : 0);
+    stride[1] = turned ? problem->batch : 1;
 }
 
 static size_t room_of(const fa_problem *problem, int table)
@@ -50,6 +60,11 @@ static size_t room_of(const fa_problem *problem, int table)
         return problem->sinks ? heads * sizeof(fa_f32) : 0;
     case FA_SLOPES:
         return problem->alibi ? heads * sizeof(fa_f32) : 0;
+    case FA_Q_DESCALE:
+        return problem->dtype == FA_DTYPE_E4M3 ? batch * (heads + 3) * sizeof(fa_f32) : 0;
+    case FA_K_DESCALE:
+    case FA_V_DESCALE:
+        return fa_problem_has_descales(problem) ? batch * ((size_t)problem->kv_heads + 3) * sizeof(fa_f32) : 0;
     case FA_BIAS: /* at least one element, where there is not one key */
         return problem->bias ? (plane > 0 ? fa_score_tensors_bias_most(problem) / plane : 1) * (size_t)problem->seq_q *
                                    pitch * sizeof(uint16_t)
@@ -131,6 +146,20 @@ static void put_pages(const fa_tables *tables, const fa_problem *problem, int32_
     }
 }
 
+static void put_descales(const fa_problem *problem, const fa_score_tensors *tensors, fa_strides strides, int table,
+                         float *to)
+{
+    const int32_t heads = table == FA_Q_DESCALE ? problem->heads : problem->kv_heads;
+    const float *from = table == FA_Q_DESCALE   ? tensors->q_descale
+                        : table == FA_K_DESCALE ? tensors->k_descale
+                                                : tensors->v_descale;
+    fa_i64 stride[2];
+    descale_strides(problem, strides, table, stride);
+    for (int32_t b = 0; b < problem->batch; b++)
+        for (int32_t h = 0; h < heads; h++)
+            to[b * stride[0] + h * stride[1]] = from[(fa_i64)b * heads + h];
+}
+
 /* A table whose values are there already, and how many of 4 bytes they are. */
 static const void *values_of(const fa_problem *problem, const fa_score_tensors *tensors, int table, size_t *count)
 {
@@ -169,6 +198,8 @@ static uint8_t *image_of(const fa_tables *tables, const fa_problem *problem, con
         put_mask(problem, table, to);
     } else if (table == FA_PAGES) {
         put_pages(tables, problem, (int32_t *)(void *)to);
+    } else if (table >= FA_Q_DESCALE) {
+        put_descales(problem, tensors, strides, table, (float *)(void *)to);
     } else {
         size_t count;
         const void *values = values_of(problem, tensors, table, &count);
@@ -197,6 +228,10 @@ fa_status fa_tables_fill(fa_device *device, const fa_problem *problem, const fa_
     tables->bias_stride[0] = tensors->bias_batch > 1 ? head * tensors->bias_heads : 0;
     tables->bias_stride[1] = tensors->bias_heads > 1 ? head : 0;
     tables->bias_stride[2] = row;
+    if (tables->base[FA_Q_DESCALE])
+        descale_strides(problem, strides, FA_Q_DESCALE, tables->descale_stride[0]);
+    if (tables->base[FA_K_DESCALE])
+        descale_strides(problem, strides, FA_K_DESCALE, tables->descale_stride[1]);
     return FA_PASS;
 }
 
@@ -231,7 +266,8 @@ void fa_tables_params(const fa_tables *tables, const fa_problem *problem, fa_par
 {
     const fa_pages *pages = problem->pages;
     params->dim_v = fa_problem_dim_v(problem);
-    params->dtype_kv = params->dtype_o = problem->dtype;
+    params->dtype_kv = fa_problem_dtype_kv(problem);
+    params->dtype_o = fa_problem_dtype_o(problem);
     params->window_left = problem->windowed ? problem->window_left : -1;
     params->window_right = problem->causal ? 0 : problem->windowed ? problem->window_right : -1;
     params->chunk = problem->chunk;
@@ -258,4 +294,11 @@ void fa_tables_params(const fa_tables *tables, const fa_problem *problem, fa_par
     params->mask = at(tables, FA_MASK);
     params->mask_start = at(tables, FA_MASK_START);
     params->mask_keys = problem->tree ? problem->seq_q : 0;
+    params->q_descale = at(tables, FA_Q_DESCALE);
+    params->k_descale = at(tables, FA_K_DESCALE);
+    params->v_descale = at(tables, FA_V_DESCALE);
+    params->q_descale_stride_b = tables->descale_stride[0][0];
+    params->q_descale_stride_h = tables->descale_stride[0][1];
+    params->kv_descale_stride_b = tables->descale_stride[1][0];
+    params->kv_descale_stride_h = tables->descale_stride[1][1];
 }

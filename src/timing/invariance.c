@@ -37,15 +37,16 @@ static fa_status keep_input(trial *t, int i, fa_reason *why)
 {
     fa_device *device = t->candidate->device;
     const fa_ptr tensor = fa_buffers_at(t->buffers, t->which[i]);
-    const size_t bytes = fa_buffers_bytes(t->buffers, t->which[i]), count = bytes / sizeof(uint16_t);
+    const size_t bytes = fa_buffers_bytes(t->buffers, t->which[i]);
+    const bool fp8 = t->buffers->layout[t->which[i]].fp8;
     for (int which = 0; which < 2; which++)
         FA_TRY(device->alloc(device, bytes, &t->inputs[i][which], why));
     FA_TRY(device->copy(device, t->inputs[i][0], tensor, bytes, why));
-    uint16_t *flipped = fa_alloc(bytes);
+    uint8_t *flipped = fa_alloc(bytes);
     fa_status status = device->copy_out(device, flipped, tensor, bytes, why);
 #pragma omp parallel for schedule(static)
-    for (size_t k = 0; k < count; k++)
-        flipped[k] ^= 0x8000;
+    for (size_t k = 0; k < bytes; k++) /* of FP8 each byte has a sign, else the second of two */
+        flipped[k] ^= (uint8_t)(fp8 || k % 2 == 1 ? 0x80 : 0);
     if (status == FA_PASS)
         status = device->copy_in(device, t->inputs[i][1], flipped, bytes, why);
     free(flipped);
@@ -77,12 +78,12 @@ static void trial_free(trial *t)
 /* An element of the output as a number. */
 static float value_of(const trial *t, uint16_t element)
 {
-    return fa_element_to_float(t->candidate->problem->dtype, element);
+    return fa_element_to_float(fa_problem_dtype_o(t->candidate->problem), element);
 }
 
 static bool close_enough(const trial *t, float found, float expected)
 {
-    const float tolerance = TOLERANCE * (float)fa_dtype_coarseness(t->candidate->problem->dtype);
+    const float tolerance = TOLERANCE * (float)fa_dtype_coarseness(fa_problem_dtype_o(t->candidate->problem));
     return fabsf(found - expected) <= tolerance + tolerance * fabsf(expected);
 }
 

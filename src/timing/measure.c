@@ -110,7 +110,7 @@ static bool output_agrees(const output_check *check)
 {
     if (!check->candidate->nondeterministic)
         return memcmp(check->expected, check->found, check->all_bytes) == 0;
-    const fa_dtype dtype = check->candidate->problem->dtype;
+    const fa_dtype dtype = fa_problem_dtype_o(check->candidate->problem);
     const float rule = (float)fa_rule_tolerance(dtype);
     const size_t count = fa_buffers_output_count(&check->candidate->buffers);
     for (size_t i = 0; i < count; i++) {

@@ -82,7 +82,7 @@ passes() { # OPTIONS...
     refused 3 "has no .serves_bf16" ./fa_bench --source "$work/old.cu" --m 32 --dtype bf16 --compile-only --quiet
     refused 2 "--define FA_BF16: the tile and problem options set this macro" \
         ./fa_bench --source "$work/old.cu" --define FA_BF16=1 --quiet
-    refused 2 "--dtype takes one of fp16|bf16, not 'fp32'" ./fa_bench --dtype fp32
+    refused 2 "--dtype takes one of fp16|bf16|e4m3, not 'fp32'" ./fa_bench --dtype fp32
 }
 
 @test "a kernel that takes BF16 for FP16 is wrong" {
