@@ -1,5 +1,5 @@
-/* What __half and __nv_bfloat16 have alike: pairs, arithmetic, comparisons, ReLU and saturation, conversions to and from
- * integers, rounding, increments. Both headers use it, with H, H2 and their parts of names. */
+/* What __half and __nv_bfloat16 have alike: pairs, arithmetic, comparisons, ReLU and saturation, conversions to and
+ * from integers, rounding, increments. Both headers use it, with H, H2 and their parts of names. */
 #ifndef FA_EMU_HALF_MORE_H
 #define FA_EMU_HALF_MORE_H
 
