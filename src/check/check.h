@@ -1,6 +1,5 @@
 /* Runs a kernel on random inputs and judges its output: references, guards, unchanged inputs, bitwise repeats. */
-#ifndef FA_CHECK_H
-#define FA_CHECK_H
+#pragma once
 
 #include "check/session.h"
 
@@ -15,5 +14,3 @@ fa_status fa_check(fa_candidate *candidate, const fa_options *options, fa_check_
 /* Rule 6: one more check after timing, on the same buffers, with inputs from `seed`. A failure is added to `result`. */
 fa_status fa_check_again(fa_candidate *candidate, const fa_options *options, uint64_t seed, fa_check_result *result,
                          fa_reason *why);
-
-#endif

@@ -1,6 +1,5 @@
 /* Which query rows a reference on the CPU is computed for. */
-#ifndef FA_CHOOSE_ROWS_H
-#define FA_CHOOSE_ROWS_H
+#pragma once
 
 #include "input/problem.h"
 
@@ -13,5 +12,3 @@ int64_t *fa_choose_rows(const fa_problem *problem, int32_t tile_m, uint64_t seed
 int64_t *fa_choose_suspects(const int64_t *sample, int64_t sample_count, const double *suspects, int64_t all,
                             int64_t *row_count);
 bool fa_chooses_all_rows(const fa_problem *problem); /* all that are used: tile_m and seed do not matter */
-
-#endif

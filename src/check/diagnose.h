@@ -1,6 +1,5 @@
 /* Where an output is wrong, and the likely mistake. */
-#ifndef FA_DIAGNOSE_H
-#define FA_DIAGNOSE_H
+#pragma once
 
 #include "check/reference.h"
 
@@ -8,5 +7,3 @@
  * likely mistake. */
 void fa_diagnose(const fa_problem *problem, const fa_expected *expected, const uint8_t *bad, const uint16_t *output,
                  int32_t tile_m, char *text, size_t size);
-
-#endif

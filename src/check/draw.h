@@ -1,6 +1,5 @@
 /* Seeds of a check also draw a distribution, scale and layout other than the requested ones. */
-#ifndef FA_DRAW_H
-#define FA_DRAW_H
+#pragma once
 
 #include "input/tensors.h"
 
@@ -34,5 +33,3 @@ fa_tensors fa_draw_tensors(const fa_draw *draw, const fa_problem *asked);
 #define FA_DRAW_TEXT 128
 /* "seed 43", or "seed 43 (needle, scale x 16, padded)". */
 void fa_draw_describe(const fa_draw *draw, char text[FA_DRAW_TEXT]);
-
-#endif

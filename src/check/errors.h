@@ -1,6 +1,5 @@
 /* The errors of an output, row by row: what the rules judge by. Pure; NaN counts as infinite. */
-#ifndef FA_ERRORS_H
-#define FA_ERRORS_H
+#pragma once
 
 #include "check/diagnose.h"
 #include "input/workload.h"
@@ -44,5 +43,3 @@ typedef struct fa_published_verdict {
 /* lse: natural, NULL where it is no output; the project's has base 2. Adds a seed. */
 void fa_published_judge(const fa_problem *problem, const fa_reference *reference, const uint16_t *output,
                         const float *lse, fa_published_verdict *verdict);
-
-#endif

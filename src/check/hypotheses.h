@@ -1,6 +1,5 @@
 /* The usual mistakes: a wrong row is recomputed as a kernel with each of them would, and the one that fits is named. */
-#ifndef FA_HYPOTHESES_H
-#define FA_HYPOTHESES_H
+#pragma once
 
 #include "check/reference.h"
 
@@ -18,5 +17,3 @@ fa_suspect fa_suspect_of(const fa_problem *problem, const fa_expected *expected,
  * explains most of the wrong rows. */
 const char *fa_suspect_of_lse(const fa_problem *problem, const fa_reference *reference, const float *lse, double atol,
                               double rtol);
-
-#endif

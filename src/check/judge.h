@@ -1,6 +1,5 @@
 /* The rules, against each reference of a check. */
-#ifndef FA_JUDGE_H
-#define FA_JUDGE_H
+#pragma once
 
 #include "check/session.h"
 
@@ -16,5 +15,3 @@ fa_status fa_judge_all(fa_session *s, fa_reason *why);
 fa_status fa_judge_gradients(fa_session *s, const uint16_t *output, fa_reason *why);
 /* Merges a verdict into the result's of the same reference. */
 void fa_judge_merge(fa_check_result *result, const fa_verdict *verdict);
-
-#endif

@@ -1,6 +1,5 @@
 /* The usual mistakes, as changes of a row's recipe. */
-#ifndef FA_MISTAKES_H
-#define FA_MISTAKES_H
+#pragma once
 
 #include "check/recompute.h"
 
@@ -16,5 +15,3 @@ typedef struct fa_mistake {
 int32_t fa_mistakes_possible(const fa_problem *problem);
 /* Where two explain the same, the earlier is the likelier. */
 const fa_mistake *fa_mistakes(int32_t *count);
-
-#endif

@@ -1,6 +1,5 @@
 /* Launches that are repeated on the same inputs: the same bits every time. */
-#ifndef FA_REPEATS_H
-#define FA_REPEATS_H
+#pragma once
 
 #include "base/status.h"
 #include "check/session.h"
@@ -24,5 +23,3 @@ typedef struct fa_outputs {
  * "". */
 fa_status fa_compare_bits(const fa_outputs *first, const fa_outputs *again, int32_t number, const char *schedule,
                           fa_reason *why);
-
-#endif

@@ -1,6 +1,5 @@
 /* From the products q.k of one row to its weights: what the features do to a score, and the softmax. */
-#ifndef FA_SCORES_H
-#define FA_SCORES_H
+#pragma once
 
 #include "input/score_tensors.h"
 
@@ -12,5 +11,3 @@ double fa_scores_softmax(const fa_problem *problem, const fa_score_tensors *tens
 /* The baseline of fa_reference, which rounds every step to the type. *sway: see fa_reference. */
 double fa_scores_baseline(const fa_problem *problem, const fa_score_tensors *tensors, const fa_row *at, fa_keys keys,
                           bool acc_fp16, float *x, double *sway);
-
-#endif

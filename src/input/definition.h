@@ -1,6 +1,5 @@
 /* --definition and --workload: problems as FlashInfer-Bench and SOL-ExecBench publish them, as options of ours. */
-#ifndef FA_DEFINITION_H
-#define FA_DEFINITION_H
+#pragma once
 
 #include "base/status.h"
 
@@ -20,5 +19,3 @@ fa_status fa_definition_read(const char *definition, const char *workload, fa_de
 /* The lengths of the workload's sequences, at most 4096. */
 fa_status fa_definition_lengths(const char *definition, const char *workload, int32_t *q, int32_t *kv, int32_t *count,
                                 fa_reason *why);
-
-#endif

@@ -1,6 +1,5 @@
 /* Several values for one option: a list (64,128), a range (512:8192:x2, 64:256:64), or ranges in a list. */
-#ifndef FA_GRID_H
-#define FA_GRID_H
+#pragma once
 
 #include <stddef.h>
 
@@ -34,5 +33,3 @@ char **fa_grid_words(const fa_grid *grid, size_t index);
 /* What tells run `index` from the others: "--seq 512 --dim 64"; malloc'd. */
 char *fa_grid_values(const fa_grid *grid, size_t index);
 void fa_grid_free(fa_grid *grid);
-
-#endif

@@ -3,8 +3,7 @@
  *     // FA_BUFFER: float K = k.bhds
  *     // FA_LAUNCH: attention<dim><<<dim3(heads, batch), 128, 4 * dim * seq_kv>>>(q, K, v, o, scores, seq_q)
  * A line that ends with a backslash goes on in the next comment. docs/ordinary.md explains the forms. */
-#ifndef FA_INPUT_LAUNCH_LINES_H
-#define FA_INPUT_LAUNCH_LINES_H
+#pragma once
 
 #include "base/status.h"
 
@@ -40,5 +39,3 @@ fa_status fa_launch_lines_read(const char *path, const char *text, fa_launch_lin
 void fa_launch_lines_free(fa_launch_lines *lines);
 /* Whether one of the texts of the lines has that word, as a name of its own (not a member's). */
 bool fa_launch_lines_have(const fa_launch_lines *lines, const char *word);
-
-#endif

@@ -1,6 +1,5 @@
 /* --lengths: sequences of unlike lengths, one behind the other in memory. */
-#ifndef FA_LENGTHS_H
-#define FA_LENGTHS_H
+#pragma once
 
 #include "input/options.h"
 
@@ -27,5 +26,3 @@ void fa_lengths_vary(const fa_lengths *asked, int32_t variant, fa_lengths *varie
 int32_t fa_lengths_largest(const int32_t *lengths, int32_t count);
 /* The sequence whose room holds stored row `row`: start[result] <= row < start[result + 1]. */
 int32_t fa_lengths_sequence(const int32_t *start, int32_t count, int32_t row);
-
-#endif

@@ -1,6 +1,5 @@
 /* What a kernel cannot do without (FA_NEEDS_* of include/fa_params.h): read from a file, checked against a problem. */
-#ifndef FA_NEEDS_H
-#define FA_NEEDS_H
+#pragma once
 
 #include "input/problem.h"
 
@@ -11,5 +10,3 @@ fa_status fa_needs_read(const char *text, int32_t *needs, fa_reason *why);
  * problem has. */
 fa_status fa_needs_check(int32_t needs, const char *name, const fa_options *options, const fa_problem *problem,
                          const fa_knobs *knobs, fa_reason *why);
-
-#endif

@@ -1,6 +1,5 @@
 /* The command line: parsing by the rows of options.def. */
-#ifndef FA_OPTIONS_H
-#define FA_OPTIONS_H
+#pragma once
 
 #include "input/option_table.h"
 
@@ -18,5 +17,3 @@ fa_status fa_options_add(int count, char *const words[], const fa_ban *banned, f
 /* Whether a value of this option stands for several: 64,128 or 512:8192:x2 of a number, fp16,bf16 of a word; --kernel
  * and --preset, too. */
 bool fa_option_has_several(const char *name, const char *value);
-
-#endif

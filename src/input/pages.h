@@ -1,6 +1,5 @@
 /* --page-size: keys and values in pages of equal size that lie anywhere, and a table that says where. */
-#ifndef FA_PAGES_H
-#define FA_PAGES_H
+#pragma once
 
 #include "input/lengths.h"
 
@@ -27,5 +26,3 @@ fa_pages *fa_pages_make(int32_t size, bool nhd, int32_t batch, const int32_t *ke
 void fa_pages_free(fa_pages *pages);
 /* The sequence that owns an entry of the table. */
 int32_t fa_pages_sequence(const fa_pages *pages, int32_t entry);
-
-#endif

@@ -1,7 +1,6 @@
 /* The files of --definition and --workload, parsed: which operator they are of, sizes of axes, files of tensors.
  * For definition.c and workload.c. */
-#ifndef FA_PUBLISHED_H
-#define FA_PUBLISHED_H
+#pragma once
 
 #include <cjson/cJSON.h>
 
@@ -47,5 +46,3 @@ typedef struct fa_starts {
 fa_status fa_published_starts(const fa_published *p, fa_starts *starts, fa_reason *why);
 /* Whether the workload brings values of Q, K or V. */
 bool fa_published_has_values(const fa_published *p);
-
-#endif

@@ -1,6 +1,5 @@
 /* The kernels as data: rows of kernels/kernels.def. */
-#ifndef FA_REGISTRY_H
-#define FA_REGISTRY_H
+#pragma once
 
 #include "input/problem.h"
 
@@ -65,5 +64,3 @@ const fa_kernel_row *fa_registry_at(size_t index);
 const fa_kernel_row *fa_registry_default(bool backward);
 /* FA_USAGE when there is none of this name; the reason offers similar ones. */
 fa_status fa_registry_find(const char *name, const fa_kernel_row **row, fa_reason *why);
-
-#endif

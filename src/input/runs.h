@@ -1,7 +1,6 @@
 /* The runs of a command: the command line itself, with several values for an option one run for each, and with --runs
  * one run for each line of a file. */
-#ifndef FA_RUNS_H
-#define FA_RUNS_H
+#pragma once
 
 #include <stdio.h>
 
@@ -51,5 +50,3 @@ void fa_runs_free(fa_runs *runs);
 /* Splits a line into words in place, at spaces and tabs; quote values that contain spaces ('...' or "..."). FA_USAGE: a
  * quote that does not end, too many words. */
 fa_status fa_runs_split(char *line, char *words[FA_RUN_WORDS_MAX], int *count, fa_reason *why);
-
-#endif

@@ -1,6 +1,5 @@
 /* Tensors in safetensors files: a JSON header and raw little-endian data. */
-#ifndef FA_SAFETENSORS_H
-#define FA_SAFETENSORS_H
+#pragma once
 
 #include "base/status.h"
 
@@ -18,5 +17,3 @@ fa_status fa_safetensors_read(const char *path, const char *key, fa_safetensor *
 /* Reads at most `most` whole numbers (int32 or int64) of it. */
 fa_status fa_safetensors_whole(const char *path, const char *key, int64_t most, int64_t *values, int64_t *count,
                                fa_reason *why);
-
-#endif

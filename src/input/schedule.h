@@ -1,6 +1,5 @@
 /* How long a problem's query tiles keep a GPU busy, counted in keys. */
-#ifndef FA_SCHEDULE_H
-#define FA_SCHEDULE_H
+#pragma once
 
 #include "input/problem.h"
 
@@ -8,5 +7,3 @@
  * A tile counts the keys that its rows see, rounded up to whole tiles of knobs->n, plus 256 for its begin and end.
  * Above 64 tiles a multiprocessor the result is the mean over the multiprocessors. sm_count >= 1. */
 int64_t fa_busiest_keys(const fa_knobs *knobs, const fa_problem *problem, int32_t sm_count);
-
-#endif

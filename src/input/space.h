@@ -2,8 +2,7 @@
  *     // FA_SPACE: m=16,32 n=32,64 warps=4,8
  * or, as a macro that expands to nothing, FA_SPACE(m=16,32 n=32,64). Several add up.
  * What it cannot do without: // FA_NEEDS: packed mha self (fa_params.h has the words). */
-#ifndef FA_INPUT_SPACE_H
-#define FA_INPUT_SPACE_H
+#pragma once
 
 #include "input/registry.h"
 
@@ -17,5 +16,3 @@ typedef struct fa_source_space {
 
 /* FA_USAGE: an unknown knob, a value out of its range or a launch that cannot be read, with the file and its line. */
 fa_status fa_source_space_read(const char *path, fa_source_space *space, fa_reason *why);
-
-#endif

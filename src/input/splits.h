@@ -1,6 +1,5 @@
 /* The number of splits where the bench chooses it. */
-#ifndef FA_SPLITS_H
-#define FA_SPLITS_H
+#pragma once
 
 #include "input/registry.h"
 
@@ -10,5 +9,3 @@ int32_t fa_splits_choose(const fa_kernel_row *row, const fa_knobs *knobs, const 
 
 /* Query rows that a K/V head serves. */
 int64_t fa_packed_rows(const fa_problem *problem);
-
-#endif

@@ -1,6 +1,5 @@
 /* --workload: the values of its files, and what is called right where it was published. */
-#ifndef FA_WORKLOAD_H
-#define FA_WORKLOAD_H
+#pragma once
 
 #include "input/tensors.h"
 
@@ -19,5 +18,3 @@ typedef struct fa_tolerance {
 } fa_tolerance;
 const char *fa_tolerance_name(const fa_tolerance *tolerance); /* "flashinfer-bench", "sol-execbench" */
 fa_status fa_workload_tolerance(const char *definition, const char *workload, fa_tolerance *tolerance, fa_reason *why);
-
-#endif

@@ -1,6 +1,5 @@
 /* How a value becomes a field of the record: null where there is none. Private to report/. */
-#ifndef FA_REPORT_FIELDS_H
-#define FA_REPORT_FIELDS_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <math.h>
@@ -69,5 +68,3 @@ static inline void put_pair(cJSON *object, const char *key, const double pair[2]
 {
     cJSON_AddItemToObject(object, key, cJSON_CreateDoubleArray(pair, 2));
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* The record's `library`. */
-#ifndef FA_REPORT_LIBRARY_H
-#define FA_REPORT_LIBRARY_H
+#pragma once
 
 #include <cjson/cJSON.h>
 
@@ -8,5 +7,3 @@
 
 /* What a library says of itself; null for a kernel that is compiled here, and until the library was asked. */
 void fa_report_library(cJSON *record, const fa_candidate_record *candidate);
-
-#endif

@@ -1,6 +1,5 @@
 /* The problem as a part of the record, and what a candidate says that it serves and needs. Private to report/. */
-#ifndef FA_REPORT_PROBLEM_H
-#define FA_REPORT_PROBLEM_H
+#pragma once
 
 #include <cjson/cJSON.h>
 
@@ -9,5 +8,3 @@
 void fa_report_problem(cJSON *record, const fa_problem *problem, const fa_options *options); /* "problem" */
 /* "serves" and "needs": words of FA_FEATURES_WORDS and FA_NEEDS_WORDS. */
 void fa_report_contract(cJSON *object, const fa_candidate_record *candidate);
-
-#endif

@@ -1,6 +1,5 @@
 /* A line on the terminal while a run takes long: what it does, how far it is, how long it may take. */
-#ifndef FA_PROGRESS_H
-#define FA_PROGRESS_H
+#pragma once
 
 #include "report/result.h"
 
@@ -9,5 +8,3 @@
 void fa_progress_show(const fa_result *result, const fa_runs *runs, size_t run, double elapsed_s);
 /* Clears the line. */
 void fa_progress_clear(void);
-
-#endif

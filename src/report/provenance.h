@@ -1,6 +1,5 @@
 /* The record's `provenance`: what was compiled, by what, from what, and the command that does it again. */
-#ifndef FA_REPORT_PROVENANCE_H
-#define FA_REPORT_PROVENANCE_H
+#pragma once
 
 #include <cjson/cJSON.h>
 
@@ -8,5 +7,3 @@
 #include "report/result.h"
 
 void fa_report_provenance(cJSON *record, const fa_result *result, const fa_command *run);
-
-#endif

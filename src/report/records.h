@@ -1,6 +1,5 @@
 /* Where the records go (--json). The file of --runs, and standard output, get a line as soon as a run ends. */
-#ifndef FA_RECORDS_H
-#define FA_RECORDS_H
+#pragma once
 
 #include "report/result.h"
 
@@ -14,5 +13,3 @@ typedef struct fa_records {
 fa_status fa_records_begin(const fa_options *options, const fa_runs *runs, fa_records *records, fa_reason *why);
 /* Writes the record of a run; FA_ERROR when it cannot be written. Nothing without --json. */
 fa_status fa_records_write(const fa_result *result, const fa_command *run, fa_records *records, fa_reason *why);
-
-#endif

@@ -1,7 +1,6 @@
 /* Everything a run found out, filled stage by stage in memory that parent and child share: however the child ends, the
  * parent can still write the record. No pointers to what a process owns, but for the words that fa_result_lend sets. */
-#ifndef FA_RESULT_H
-#define FA_RESULT_H
+#pragma once
 
 #include "check/check.h"
 #include "input/runs.h"
@@ -44,5 +43,3 @@ void fa_result_lend(fa_result *result, const fa_command *run);
 fa_status fa_result_on(fa_result *result, const fa_device *device);
 /* Notes that a stage begins and how long the one before took, and takes the GPU lock as the stage needs it. */
 void fa_stage_enter(fa_result *result, fa_stage stage);
-
-#endif

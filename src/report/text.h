@@ -1,6 +1,5 @@
 /* What people read: a run in a few lines, what the program says of itself, refusals. */
-#ifndef FA_REPORT_TEXT_H
-#define FA_REPORT_TEXT_H
+#pragma once
 
 #include "input/runs.h"
 #include "report/result.h"
@@ -16,5 +15,3 @@ int fa_report_run(const fa_result *result, const fa_options *options, const char
 int fa_report_facts(const fa_options *options);
 /* One line on stderr; the exit code. */
 int fa_report_refusal(fa_status status, const fa_reason *why);
-
-#endif

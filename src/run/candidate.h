@@ -1,6 +1,5 @@
 /* A kernel that can be checked and timed: compiled, loaded, with tensors of its own on the device. */
-#ifndef FA_CANDIDATE_H
-#define FA_CANDIDATE_H
+#pragma once
 
 #include "device/library_facts.h"
 #include "run/buffers.h"
@@ -44,5 +43,3 @@ void fa_candidate_unload(fa_candidate *candidate);
 
 /* Launches once and waits. */
 fa_status fa_candidate_launch(const fa_candidate *candidate, fa_reason *why);
-
-#endif

@@ -1,6 +1,5 @@
 /* Which device a run takes: --device cuda, emu or auto. */
-#ifndef FA_DEVICES_H
-#define FA_DEVICES_H
+#pragma once
 
 #include "device/device.h"
 
@@ -11,5 +10,3 @@ fa_status fa_device_open(const fa_options *options, fa_device *device, fa_reason
 /* What GPU 0 is, for --version; it is not kept open. FA_NOT_RUN when there is none. */
 fa_status fa_device_first_gpu(fa_device_info *info, fa_reason *why);
 bool fa_device_has_library(const char *const files[]); /* one of these can be opened; the last is NULL */
-
-#endif
