@@ -270,11 +270,9 @@ static most most_of(const float *numbers, int64_t rows, int32_t columns)
 
 static void keep(const work *w, fa_gradient *of, int64_t i, const sums *row, most factor)
 {
-    const double least = fmax(0.5 * fa_element_ulp(w->problem->dtype, 0.0), 1e-30);
-    const double slack = ldexp(row->size * factor.element, -19) + least;
+    const double least = w->problem->dtype == FA_DTYPE_BF16 ? 1e-30 : 0x1p-25; /* FP32 sums may underflow, too */
+    of->slack[i] = ldexp(row->size * factor.element, -19) + least;
     of->noise[i] = ldexp(sqrt(row->square) * factor.row, -fa_dtype_bits(w->problem->dtype));
-#pragma omp critical(fa_gradient_slack)
-    of->slack = slack > of->slack ? slack : of->slack;
 }
 
 static sums sums_at(const fa_gradient *of, int64_t i)
@@ -329,6 +327,7 @@ fa_gradients fa_gradients_of_rows(const fa_problem *problem, const fa_tensors *t
         of->exact = fa_alloc(count * sizeof *of->exact);
         of->baseline = fa_alloc(count * sizeof *of->baseline);
         of->noise = fa_alloc(((size_t)of->row_count + 1) * sizeof *of->noise);
+        of->slack = fa_alloc(((size_t)of->row_count + 1) * sizeof *of->slack);
     }
     make_rows(&w, &g);
     close_work(&w);
@@ -351,6 +350,7 @@ void fa_gradients_free(fa_gradients *gradients)
         free(gradients->of[i].exact);
         free(gradients->of[i].baseline);
         free(gradients->of[i].noise);
+        free(gradients->of[i].slack);
     }
     *gradients = (fa_gradients){.of[0].columns = 0};
 }

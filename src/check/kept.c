@@ -28,7 +28,7 @@ typedef struct part {
     const void *at;
     size_t bytes;
 } part;
-enum { PARTS = 17 + 4 * FA_GRADS };
+enum { PARTS = 17 + 5 * FA_GRADS };
 
 static void parts_of(const entry *e, part parts[PARTS])
 {
@@ -58,10 +58,11 @@ static void parts_of(const entry *e, part parts[PARTS])
     for (int32_t i = 0; i < FA_GRADS; i++) {
         const fa_gradient *g = &e->kept.gradients.of[i];
         const size_t elements = (size_t)g->row_count * (size_t)g->columns;
-        all[PARTS - 4 * i - 1] = (part){g->rows, (size_t)g->row_count * sizeof *g->rows};
-        all[PARTS - 4 * i - 2] = (part){g->exact, elements * sizeof *g->exact};
-        all[PARTS - 4 * i - 3] = (part){g->baseline, elements * sizeof *g->baseline};
-        all[PARTS - 4 * i - 4] = (part){g->noise, (size_t)g->row_count * sizeof *g->noise};
+        all[PARTS - 5 * i - 1] = (part){g->rows, (size_t)g->row_count * sizeof *g->rows};
+        all[PARTS - 5 * i - 2] = (part){g->exact, elements * sizeof *g->exact};
+        all[PARTS - 5 * i - 3] = (part){g->baseline, elements * sizeof *g->baseline};
+        all[PARTS - 5 * i - 5] = (part){g->slack, (size_t)g->row_count * sizeof *g->slack};
+        all[PARTS - 5 * i - 4] = (part){g->noise, (size_t)g->row_count * sizeof *g->noise};
     }
     for (int i = 0; i < PARTS; i++)
         parts[i] = all[i];
