@@ -166,7 +166,10 @@ static fa_session open_session(fa_candidate *candidate, const fa_options *option
         .options = options,
         .result = result,
         .asked = again && (options->check & FA_REFERENCE_CPU) != 0 ? FA_REFERENCE_CPU : options->check,
-        .plain = {.plain = true, .work_most = (options->check & FA_REFERENCE_PLAIN) != 0 ? 0 : FA_PLAIN_WORK_MOST},
+        .forward = {.plain = true},
+        .plain = {.plain = true,
+                  .gradients = candidate->problem->backward,
+                  .work_most = (options->check & FA_REFERENCE_PLAIN) != 0 ? 0 : FA_PLAIN_WORK_MOST},
         .tile_m = spec->kind == FA_KIND_HAND && spec->knobs.m > 0 ? spec->knobs.m : FA_LIBRARY_TILE,
         .tile_n = spec->kind == FA_KIND_HAND && spec->knobs.n > 0 ? spec->knobs.n : FA_LIBRARY_TILE,
         .acc_fp16 = spec->knobs.acc == 1,
@@ -182,6 +185,7 @@ static fa_status close_session(fa_session *s, fa_status status, const fa_reason 
 {
     fa_device_reference_close(s->candidate->device, &s->cublas);
     fa_device_reference_close(s->candidate->device, &s->plain);
+    fa_device_reference_close(s->candidate->device, &s->forward);
     free(s->output);
     free(s->lse);
     if (s->candidate->device->found != NULL)

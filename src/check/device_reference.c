@@ -69,7 +69,7 @@ static fa_status load_library(const fa_candidate *candidate, fa_device_reference
 }
 
 /* Compiled alike for all candidates: its code depends on the dimensions and the type alone. */
-static fa_spec plain_spec(const fa_candidate *candidate)
+static fa_spec plain_spec(const fa_candidate *candidate, const fa_device_reference *other)
 {
     const fa_spec *spec = candidate->spec;
     const fa_problem *problem = candidate->problem;
@@ -79,6 +79,7 @@ static fa_spec plain_spec(const fa_candidate *candidate)
                      .dim = problem->dim,
                      .dim_v = fa_problem_dim_v(problem),
                      .lse = true,
+                     .features = other->gradients ? FA_FEATURE_BACKWARD : 0,
                      .dtype = problem->dtype,
                      .features = fa_problem_features(problem) & (FA_FEATURE_FP8 | FA_FEATURE_FP8_KV),
                      .compiler = spec->compiler};
@@ -95,7 +96,8 @@ static fa_status check_work(const fa_candidate *candidate, const fa_device_refer
     const fa_problem *problem = candidate->problem;
     const double work = (double)fa_problem_pairs(problem) * (problem->dim + fa_problem_dim_v(problem));
     const double host = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGE_SIZE);
-    if (other->work_most > 0 && work > (double)other->work_most)
+    /* Seven products in place of two. */
+    if (other->work_most > 0 && (other->gradients ? 3.5 : 1.0) * work > (double)other->work_most)
         return fa_refuse(why, FA_NOT_RUN, "%.3g multiply-adds in FP64; --check cpu,plain asks for it nevertheless",
                          work);
     if ((double)other->bytes > fmin((double)candidate->device->info.memory_bytes, host) / 4)
@@ -106,9 +108,12 @@ static fa_status check_work(const fa_candidate *candidate, const fa_device_refer
 static fa_status load_plain(const fa_candidate *candidate, fa_device_reference *other, fa_reason *why)
 {
     fa_device *device = candidate->device;
-    const fa_spec spec = plain_spec(candidate);
+    const fa_spec spec = plain_spec(candidate, other);
     fa_module *module = fa_alloc(sizeof *module);
-    other->bytes = (other->count + other->rows) * sizeof(double);
+    const size_t forward = other->count + other->rows;
+    other->skipped = other->gradients ? forward + 3 * other->rows : 0; /* D, the sizes and squares of its terms */
+    other->bytes =
+        (other->gradients ? other->skipped + fa_gradient_doubles(candidate->problem) : forward) * sizeof(double);
     fa_status status = check_work(candidate, other, why);
     if (status == FA_PASS)
         status = fa_device_is_emu(device) ? fa_compile_emu(&spec, FA_SANITIZE_NONE, module, why)
@@ -181,30 +186,46 @@ static fa_status take_plain(const fa_candidate *candidate, const fa_device_refer
                             fa_reason *wrong, fa_reason *why)
 {
     fa_device *device = candidate->device;
-    double *plain = fa_alloc(other->bytes);
-    const fa_status status = device->copy_out(device, plain, other->out, other->bytes, why);
-    if (status == FA_PASS && fa_plain_agrees(candidate->problem, kept, plain, plain + other->count, wrong))
-        kept->plain = plain;
+    const fa_problem *problem = candidate->problem;
+    const size_t skipped = other->skipped * sizeof(double), bytes = other->bytes - skipped;
+    double *plain = fa_alloc(bytes);
+    const fa_status status = device->copy_out(device, plain, other->out + skipped, bytes, why);
+    const bool good =
+        status == FA_PASS && (other->gradients ? fa_plain_gradients_agree(problem, kept, plain, wrong)
+                                               : fa_plain_agrees(problem, kept, plain, plain + other->count, wrong));
+    if (good)
+        *(problem->backward && !other->gradients ? &kept->forward : &kept->plain) = plain;
     else
         free(plain);
     return status;
 }
 
-static fa_launch launch_of(const fa_device_reference *other)
+static fa_launch launch_of(const fa_problem *problem, const fa_device_reference *other)
 {
-    return other->plain ? (fa_launch){.grid = (uint32_t)((other->rows + PLAIN_ROWS - 1) / PLAIN_ROWS),
-                                      .threads = 32 * PLAIN_ROWS,
-                                      .cluster = 1}
-                        : (fa_launch){.grid = 1, .threads = 1};
+    const size_t more = other->gradients ? (size_t)fa_gradient_rows(problem, FA_GRAD_DK) + (size_t)problem->heads : 0;
+    if (!other->plain)
+        return (fa_launch){.grid = 1, .threads = 1};
+    const fa_i32 rows = (fa_i32)((other->rows + PLAIN_ROWS - 1) / PLAIN_ROWS),
+                 all = (fa_i32)((other->rows + more + PLAIN_ROWS - 1) / PLAIN_ROWS);
+    fa_launch launch = {.grid = (uint32_t)all, .threads = 32 * PLAIN_ROWS, .cluster = 1};
+    const fa_step steps[2] = {
+        {.grid = {rows, 1, 1}, .block = {32 * PLAIN_ROWS, 1, 1}, .entry = FA_STEP_BEFORE},
+        {.grid = {all, 1, 1}, .block = {32 * PLAIN_ROWS, 1, 1}},
+    };
+    launch.plan.count = other->gradients ? 2 : 0;
+    memcpy(launch.plan.steps, steps, sizeof steps);
+    return launch;
 }
 
 fa_status fa_device_reference_run(const fa_candidate *candidate, bool as_asked, fa_device_reference *other,
                                   fa_kept *kept, char missing[FA_MISSING_SIZE], fa_reason *why)
 {
     fa_device *device = candidate->device;
-    const fa_launch launch = launch_of(other);
+    const fa_launch launch = launch_of(candidate->problem, other);
     const fa_params params = params_of(candidate, other, &launch);
     FA_TRY(device->fill16(device, other->out, FA_POISON, other->bytes / 2, why));
+    if (other->gradients)
+        FA_TRY(device->copy_in(device, other->out, kept->forward, (other->count + other->rows) * sizeof(double), why));
     fa_reason inner = {""}, wrong = {""};
     const fa_status status = device->launch(device, other->kernel, &launch, &params, &inner);
     if (status == FA_INFEASIBLE && !as_asked)
@@ -262,6 +283,26 @@ bool fa_plain_agrees(const fa_problem *problem, const fa_kept *kept, const doubl
                       at.head, at.row, lse[row], cpu->lse[i]);
             return false;
         }
+    }
+    return true;
+}
+
+bool fa_plain_gradients_agree(const fa_problem *problem, const fa_kept *kept, const double *plain, fa_reason *why)
+{
+    for (int32_t tensor = 0; tensor < FA_GRADS; tensor++) {
+        const fa_gradient *of = &kept->gradients.of[tensor];
+        for (int64_t i = 0; i < of->row_count * of->columns; i++) {
+            const int64_t row = of->rows[i / of->columns], d = i % of->columns;
+            const double got = plain[row * of->columns + d], want = of->exact[i];
+            const double size = ldexp(of->slack[i / of->columns], 19); /* of the terms that are summed */
+            if (fabs(got - want) <= FA_PLAIN_AGREES * (size + fabs(want)))
+                continue;
+            const fa_row at = fa_gradient_row(problem, tensor, row);
+            fa_refuse(why, FA_WRONG, "%s of batch %d head %d row %d col %lld: %.12g, on the CPU %.12g",
+                      fa_gradient_name(tensor), at.batch, at.head, at.row, (long long)d, got, want);
+            return false;
+        }
+        plain += fa_gradient_rows(problem, tensor) * of->columns;
     }
     return true;
 }

@@ -1,5 +1,6 @@
 #include "check/gradient_inputs.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,6 +35,14 @@ size_t fa_gradient_offset(const fa_problem *p, int32_t tensor)
     return offset;
 }
 
+size_t fa_gradient_doubles(const fa_problem *p)
+{
+    size_t count = 2 * (size_t)fa_gradient_rows(p, FA_GRAD_DQ) + 4 * (size_t)fa_gradient_rows(p, FA_GRAD_DK);
+    for (int32_t tensor = 0; tensor < FA_GRADS; tensor++)
+        count += (size_t)fa_gradient_rows(p, tensor) * (size_t)fa_gradient_columns(p, tensor);
+    return count;
+}
+
 fa_row fa_gradient_row(const fa_problem *problem, int32_t tensor, int64_t row)
 {
     return tensor == FA_GRAD_DSINKS ? (fa_row){.used = true}
@@ -49,6 +58,30 @@ double fa_gradient_value(const fa_problem *problem, int32_t tensor, const uint16
         return (double)fa_element_to_float(problem->dtype, at[i]);
     memcpy(&value, at + 2 * i, sizeof value);
     return (double)value;
+}
+
+float *fa_numbers_of(const fa_problem *problem, const uint16_t *elements, size_t count)
+{
+    float *numbers = fa_alloc((count + 1) * sizeof *numbers);
+#pragma omp parallel for schedule(static) if (count > 1 << 16)
+    for (size_t i = 0; i < count; i++)
+        numbers[i] = fa_element_to_float(problem->dtype, elements[i]);
+    return numbers;
+}
+
+fa_most fa_most_of(const float *numbers, int64_t rows, int32_t columns)
+{
+    fa_most of = {0.0, 0.0};
+    for (int64_t row = 0; row < rows; row++) {
+        double square = 0.0;
+        for (int32_t d = 0; d < columns; d++) {
+            const double x = (double)fabsf(numbers[row * columns + d]);
+            of.element = x > of.element ? x : of.element;
+            square += x * x;
+        }
+        of.row = sqrt(square) > of.row ? sqrt(square) : of.row;
+    }
+    return of;
 }
 
 static int64_t *used_rows(const fa_problem *problem, int32_t tensor, int64_t *count)

@@ -16,6 +16,17 @@ fa_row fa_gradient_row(const fa_problem *problem, int32_t tensor, int64_t row);
 /* Element i of a tensor in what fa_buffers_output gives. */
 double fa_gradient_value(const fa_problem *problem, int32_t tensor, const uint16_t *output, size_t i);
 
+/* Elements as numbers; malloc'd. */
+float *fa_numbers_of(const fa_problem *problem, const uint16_t *elements, size_t count);
+/* The largest element and the longest row; poison does not count. */
+typedef struct fa_most {
+    double element, row;
+} fa_most;
+fa_most fa_most_of(const float *numbers, int64_t rows, int32_t columns);
+
+/* Doubles of all gradients, and of what the plain kernel (src/cuda/plain_gradients.cuh) adds for each row. */
+size_t fa_gradient_doubles(const fa_problem *problem);
+
 /* The forward of all rows in FP64: [stored rows, dim_v], then the log-sum-exp, [stored rows]; malloc'd. */
 double *fa_gradients_forward(const fa_problem *problem, const fa_tensors *tensors);
 /* tensors->o and tensors->lse: the same rounded as a forward rounds them; poison between sequences. */

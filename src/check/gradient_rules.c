@@ -19,16 +19,23 @@ typedef struct judgement {
     double worst_row_over;
     int64_t worst_row;
     uint8_t *bad; /* a flag for each row */
+    double *over; /* of each row: its error over what is allowed */
     fa_gradient_verdict v;
 } judgement;
+
+static int64_t row_at(const judgement *j, int64_t i) { return j->expected->rows != NULL ? j->expected->rows[i] : i; }
+
+static bool is_used(const judgement *j, int64_t i)
+{
+    return j->problem->lengths == NULL || j->expected->rows != NULL || fa_gradient_row(j->problem, j->tensor, i).used;
+}
 
 /* Of element d of row i. An infinity is right where the type has no such number. */
 static double error_of(const judgement *j, int64_t i, int32_t d)
 {
     const int32_t columns = j->expected->columns;
     const double want = j->expected->exact[i * columns + d];
-    const double got =
-        fa_gradient_value(j->problem, j->tensor, j->output, (size_t)(j->expected->rows[i] * columns + d));
+    const double got = fa_gradient_value(j->problem, j->tensor, j->output, (size_t)(row_at(j, i) * columns + d));
     const double largest = (double)fa_element_largest(j->problem->dtype);
     if (j->tensor != FA_GRAD_DSINKS && fabs(want) > largest && fabs(got) >= largest && want * got > 0.0)
         return 0.0;
@@ -48,26 +55,31 @@ static int64_t count_nonfinite(const judgement *j)
 
 static double baseline_error(const judgement *j, int64_t at)
 {
-    return fabs((double)j->expected->baseline[at] - j->expected->exact[at]);
+    const fa_gradient *e = j->expected;
+    return e->baseline != NULL ? fabs((double)e->baseline[at] - e->exact[at]) : 0.0;
 }
 
 /* Root mean squares and largest errors, of the output and of the baseline. */
 static void measure(judgement *j)
 {
     const fa_gradient *e = j->expected;
-    const int64_t count = e->row_count * e->columns;
     double squares = 0.0, errors = 0.0, base = 0.0;
     fa_gradient_verdict *v = &j->v;
-    for (int64_t at = 0; at < count; at++) {
-        const double error = error_of(j, at / e->columns, (int32_t)(at % e->columns)), own = baseline_error(j, at);
-        squares += e->exact[at] * e->exact[at];
-        errors += error * error;
-        base += own * own;
-        v->max_abs_err = error > v->max_abs_err ? error : v->max_abs_err;
-        v->baseline_max_abs_err = own > v->baseline_max_abs_err ? own : v->baseline_max_abs_err;
+    for (int64_t i = 0; i < e->row_count; i++) {
+        if (!is_used(j, i))
+            continue;
+        v->rows_checked++;
+        for (int64_t at = i * e->columns; at < (i + 1) * e->columns; at++) {
+            const double error = error_of(j, i, (int32_t)(at % e->columns)), own = baseline_error(j, at);
+            squares += e->exact[at] * e->exact[at];
+            errors += error * error;
+            base += own * own;
+            v->max_abs_err = error > v->max_abs_err ? error : v->max_abs_err;
+            v->baseline_max_abs_err = own > v->baseline_max_abs_err ? own : v->baseline_max_abs_err;
+        }
     }
+    const int64_t count = v->rows_checked * e->columns;
     const double elements = count > 0 ? (double)count : 1.0;
-    v->rows_checked = e->row_count;
     v->rms = sqrt(squares / elements);
     v->rmse = sqrt(errors / elements);
     v->baseline_rmse = sqrt(base / elements);
@@ -83,18 +95,20 @@ static void set_limits(judgement *j)
     j->of_rms = FA_GRADIENT_OF_RMS * coarse * v->rms;
     j->relative = FA_GRADIENT_RELATIVE * coarse;
     j->of_row = FA_GRADIENT_ROW * coarse;
-    v->baseline_fails = v->baseline_rmse > rmse;
-    for (int64_t at = 0; at < e->row_count * e->columns; at++)
+    v->baseline_fails |= v->baseline_rmse > rmse;
+    for (int64_t at = 0; e->baseline != NULL && at < e->row_count * e->columns; at++)
         v->baseline_fails |=
             baseline_error(j, at) > j->of_rms + e->slack[at / e->columns] + j->relative * fabs(e->exact[at]);
     double noise_squares = 0.0, most_noise = 0.0, slack = 0.0;
     for (int64_t i = 0; i < e->row_count; i++) {
+        if (!is_used(j, i))
+            continue;
         noise_squares += e->noise[i] * e->noise[i];
         most_noise = fmax(most_noise, e->noise[i]);
         slack += e->slack[i] * e->slack[i];
     }
-    const double noise = sqrt(noise_squares / fmax((double)(e->row_count * e->columns), 1.0));
-    slack = sqrt(slack / fmax((double)e->row_count, 1.0));
+    const double noise = sqrt(noise_squares / fmax((double)(v->rows_checked * e->columns), 1.0));
+    slack = sqrt(slack / fmax((double)v->rows_checked, 1.0));
     v->rmse_limit = (v->baseline_fails ? fmax(rmse, 2.0 * fmax(v->baseline_rmse, noise)) : rmse) + 0.25 * slack;
     j->most = v->baseline_fails ? 2.0 * fmax(v->baseline_max_abs_err, most_noise) : 0.0;
 }
@@ -116,7 +130,7 @@ static void judge_row(judgement *j, int64_t i)
             j->bad[i] = 1;
         }
         if (!(over <= j->worst_over)) {
-            const fa_row row = fa_gradient_row(j->problem, j->tensor, e->rows[i]);
+            const fa_row row = fa_gradient_row(j->problem, j->tensor, row_at(j, i));
             const int32_t head = j->tensor == FA_GRAD_DSINKS ? d : row.head;
             j->worst = i;
             j->worst_over = isfinite(over) ? over : INFINITY;
@@ -127,6 +141,7 @@ static void judge_row(judgement *j, int64_t i)
     if (whole > 0.0)
         j->v.worst_row_rel_l2 = fmax(j->v.worst_row_rel_l2, length / whole);
     const double over_row = length / (j->of_row * whole + FA_GRADIENT_NOISE * e->noise[i] + slack);
+    j->over[i] = over_row;
     if (!(over_row <= j->worst_row_over)) {
         j->worst_row_over = over_row;
         j->worst_row = i;
@@ -154,45 +169,68 @@ static void explain(judgement *j, int64_t wrong_rows)
     const int64_t columns = j->expected->columns;
     const bool by_row = v->nonfinite == 0 && v->mismatches == 0 && rmse_ok;
     const int64_t at = by_row ? j->worst_row : j->worst;
-    const fa_row place = fa_gradient_row(j->problem, j->tensor, j->expected->rows[at]);
+    const fa_row place = fa_gradient_row(j->problem, j->tensor, row_at(j, at));
     if (by_row)
         v->worst = (fa_place){.batch = place.batch, .head = place.head, .row = place.row, .col = v->worst.col};
-    snprintf(
-        text + used, sizeof v->failure - used,
-        "; worst at batch %d %s %d %s %d col %d: %.6g, expected %.6g; wrong rows: %lld of %lld", v->worst.batch,
-        keys ? "K/V head" : "head", v->worst.head, keys ? "key" : "row", v->worst.row, v->worst.col,
-        fa_gradient_value(j->problem, j->tensor, j->output, (size_t)(j->expected->rows[at] * columns + v->worst.col)),
-        j->expected->exact[at * columns + v->worst.col], (long long)wrong_rows, (long long)v->rows_checked);
+    snprintf(text + used, sizeof v->failure - used,
+             "; worst at batch %d %s %d %s %d col %d: %.6g, expected %.6g; wrong rows: %lld of %lld", v->worst.batch,
+             keys ? "K/V head" : "head", v->worst.head, keys ? "key" : "row", v->worst.row, v->worst.col,
+             fa_gradient_value(j->problem, j->tensor, j->output, (size_t)(row_at(j, at) * columns + v->worst.col)),
+             j->expected->exact[at * columns + v->worst.col], (long long)wrong_rows, (long long)v->rows_checked);
 }
 
-fa_gradient_verdict fa_judge_gradient(const fa_problem *problem, int32_t tensor, const fa_gradient *expected,
-                                      const uint16_t *output, const fa_tensors *tensors, const double *forward,
-                                      uint8_t *suspects)
+/* All rules. sample: whose baseline counts; NULL: that of `expected`. */
+static judgement conclude(const fa_problem *problem, int32_t tensor, const fa_gradient *expected,
+                          const uint16_t *output, const fa_gradient_verdict *sample, int64_t *wrong_rows)
 {
     judgement j = {.problem = problem, .tensor = tensor, .expected = expected, .output = output};
     fa_gradient_verdict *v = &j.v;
-    int64_t wrong_rows = 0;
+    j.over = fa_alloc(((size_t)expected->row_count + 1) * sizeof *j.over);
     j.bad = fa_alloc((size_t)expected->row_count + 1);
     snprintf(v->tensor, sizeof v->tensor, "%s", fa_gradient_name(tensor));
-    snprintf(v->reference, sizeof v->reference, "cpu");
+    snprintf(v->reference, sizeof v->reference, "%s", sample != NULL ? "plain" : "cpu");
     measure(&j);
-    set_limits(&j);
-    for (int64_t i = 0; i < expected->row_count; i++)
-        judge_row(&j, i);
-    const bool rmse_ok = v->rmse <= v->rmse_limit;
-    for (int64_t i = 0; i < expected->row_count; i++)
-        wrong_rows += j.bad[i];
-    v->passed = wrong_rows == 0 && rmse_ok && v->nonfinite == 0;
-    if (!v->passed) {
-        explain(&j, wrong_rows);
-        if (tensors != NULL)
-            fa_gradient_diagnose(problem, tensor, expected, j.bad, output, tensors, forward, v->failure,
-                                 sizeof v->failure);
+    if (sample != NULL) {
+        v->baseline_rmse = sample->baseline_rmse;
+        v->baseline_max_abs_err = sample->baseline_max_abs_err;
+        v->baseline_fails = sample->baseline_fails;
     }
-    if (suspects != NULL)
-        memcpy(suspects, j.bad, (size_t)expected->row_count);
+    set_limits(&j);
+    *wrong_rows = 0;
+    for (int64_t i = 0; i < expected->row_count; i++) {
+        if (is_used(&j, i))
+            judge_row(&j, i);
+        *wrong_rows += j.bad[i];
+    }
+    v->passed = *wrong_rows == 0 && v->rmse <= v->rmse_limit && v->nonfinite == 0;
+    if (!v->passed)
+        explain(&j, *wrong_rows);
+    return j;
+}
+
+fa_gradient_verdict fa_judge_gradient(const fa_problem *problem, int32_t tensor, const fa_gradient *expected,
+                                      const uint16_t *output, const fa_tensors *tensors, const double *forward)
+{
+    int64_t wrong_rows;
+    judgement j = conclude(problem, tensor, expected, output, NULL, &wrong_rows);
+    if (!j.v.passed && tensors != NULL)
+        fa_gradient_diagnose(problem, tensor, expected, j.bad, output, tensors, forward, j.v.failure,
+                             sizeof j.v.failure);
     free(j.bad);
-    return *v;
+    free(j.over);
+    return j.v;
+}
+
+fa_gradient_verdict fa_judge_every_gradient(const fa_problem *problem, int32_t tensor, const fa_gradient *every,
+                                            const uint16_t *output, const fa_gradient_verdict *sample, double *suspects)
+{
+    int64_t wrong_rows;
+    judgement j = conclude(problem, tensor, every, output, sample, &wrong_rows);
+    for (int64_t i = 0; i < every->row_count; i++)
+        suspects[i] = j.bad[i] ? fmax(j.over[i], 1e-300) : 0.0;
+    free(j.bad);
+    free(j.over);
+    return j.v;
 }
 
 void fa_gradient_verdict_merge(fa_gradient_verdict *into, const fa_gradient_verdict *next)

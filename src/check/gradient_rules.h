@@ -25,11 +25,14 @@ typedef struct fa_gradient_verdict {
     char failure[768]; /* rule, amount, place, rows, the likely mistake; empty when passed */
 } fa_gradient_verdict;
 
-/* What launches write: fa_buffers_output. tensors and forward are for the diagnosis; NULL: none. suspects: NULL, or
- * [expected->row_count], set where a row breaks a rule. */
+/* What launches write: fa_buffers_output. tensors and forward are for the diagnosis; NULL: none. */
 fa_gradient_verdict fa_judge_gradient(const fa_problem *problem, int32_t tensor, const fa_gradient *expected,
-                                      const uint16_t *output, const fa_tensors *tensors, const double *forward,
-                                      uint8_t *suspects);
+                                      const uint16_t *output, const fa_tensors *tensors, const double *forward);
+/* Against every element, of the plain kernel. The baseline is that of `sample`, the verdict on some rows: a row that is
+ * beyond a limit is a suspect, for the CPU to look at. suspects: [stored rows], 0 or how far it is beyond. */
+fa_gradient_verdict fa_judge_every_gradient(const fa_problem *problem, int32_t tensor, const fa_gradient *every,
+                                            const uint16_t *output, const fa_gradient_verdict *sample,
+                                            double *suspects);
 /* Merges the verdicts of two seeds: the worse one, with the counts of both. */
 void fa_gradient_verdict_merge(fa_gradient_verdict *into, const fa_gradient_verdict *next);
 /* The largest difference between two launches. */

@@ -39,15 +39,6 @@ typedef struct sums {
     double size, square;
 } sums;
 
-static float *numbers_of(const fa_problem *problem, const uint16_t *elements, size_t count)
-{
-    float *numbers = fa_alloc((count + 1) * sizeof *numbers);
-#pragma omp parallel for schedule(static) if (count > 1 << 16)
-    for (size_t i = 0; i < count; i++)
-        numbers[i] = fa_element_to_float(problem->dtype, elements[i]);
-    return numbers;
-}
-
 static double dot(const float *restrict a, const float *restrict b, int32_t count)
 {
     double lanes[LANES] = {0};
@@ -86,17 +77,22 @@ static void make_deltas(work *w, const double *forward)
         }
 }
 
+static work open_numbers(const fa_problem *problem, const fa_tensors *tensors, const fa_slip *slip)
+{
+    return (work){.problem = problem,
+                  .tensors = tensors,
+                  .q = fa_numbers_of(problem, tensors->q, fa_problem_q_count(problem)),
+                  .k = fa_numbers_of(problem, tensors->k, fa_problem_k_count(problem)),
+                  .dout = fa_numbers_of(problem, tensors->dout, fa_problem_o_count(problem)),
+                  .least_square = problem->dtype == FA_DTYPE_BF16 ? 0.0 : 0x1p-28,
+                  .slip = *slip};
+}
+
 static work open_work(const fa_problem *problem, const fa_tensors *tensors, const double *forward, const fa_slip *slip)
 {
-    work w = {.problem = problem,
-              .tensors = tensors,
-              .q = numbers_of(problem, tensors->q, fa_problem_q_count(problem)),
-              .k = numbers_of(problem, tensors->k, fa_problem_k_count(problem)),
-              .v = numbers_of(problem, tensors->v, fa_problem_v_count(problem)),
-              .dout = numbers_of(problem, tensors->dout, fa_problem_o_count(problem)),
-              .lse = forward + fa_problem_o_count(problem),
-              .least_square = problem->dtype == FA_DTYPE_BF16 ? 0.0 : 0x1p-28,
-              .slip = *slip};
+    work w = open_numbers(problem, tensors, slip);
+    w.v = fa_numbers_of(problem, tensors->v, fa_problem_v_count(problem));
+    w.lse = forward + fa_problem_o_count(problem);
     make_deltas(&w, forward);
     return w;
 }
@@ -248,27 +244,7 @@ static void row_of_dsinks(const work *w, sums *dsinks)
     }
 }
 
-/* The largest element and the longest row; poison is NaN. */
-typedef struct most {
-    double element, row;
-} most;
-
-static most most_of(const float *numbers, int64_t rows, int32_t columns)
-{
-    most of = {0.0, 0.0};
-    for (int64_t row = 0; row < rows; row++) {
-        double square = 0.0;
-        for (int32_t d = 0; d < columns; d++) {
-            const double x = (double)fabsf(numbers[row * columns + d]);
-            of.element = x > of.element ? x : of.element;
-            square += x * x;
-        }
-        of.row = sqrt(square) > of.row ? sqrt(square) : of.row;
-    }
-    return of;
-}
-
-static void keep(const work *w, fa_gradient *of, int64_t i, const sums *row, most factor)
+static void keep(const work *w, fa_gradient *of, int64_t i, const sums *row, fa_most factor)
 {
     const double least = w->problem->dtype == FA_DTYPE_BF16 ? 1e-30 : 0x1p-25; /* FP32 sums may underflow, too */
     of->slack[i] = ldexp(row->size * factor.element, -19) + least;
@@ -286,8 +262,8 @@ static void make_rows(const work *w, fa_gradients *g)
     const fa_problem *p = w->problem;
     fa_gradient *dq = &g->of[FA_GRAD_DQ], *dk = &g->of[FA_GRAD_DK], *dv = &g->of[FA_GRAD_DV];
     const int64_t rows = fa_problem_rows(p), keys = fa_gradient_rows(p, FA_GRAD_DK);
-    const most q = most_of(w->q, rows, p->dim), k = most_of(w->k, keys, p->dim),
-               dout = most_of(w->dout, rows, fa_problem_dim_v(p));
+    const fa_most q = fa_most_of(w->q, rows, p->dim), k = fa_most_of(w->k, keys, p->dim),
+                  dout = fa_most_of(w->dout, rows, fa_problem_dim_v(p));
 #pragma omp parallel for schedule(dynamic)
     for (int64_t i = 0; i < dq->row_count; i++) {
         sums row = sums_at(dq, i);
@@ -304,7 +280,7 @@ static void make_rows(const work *w, fa_gradients *g)
     if (g->of[FA_GRAD_DSINKS].row_count > 0) {
         sums all = sums_at(&g->of[FA_GRAD_DSINKS], 0);
         row_of_dsinks(w, &all);
-        keep(w, &g->of[FA_GRAD_DSINKS], 0, &all, (most){1.0, 1.0});
+        keep(w, &g->of[FA_GRAD_DSINKS], 0, &all, (fa_most){1.0, 1.0});
     }
 }
 
@@ -341,6 +317,49 @@ fa_gradients fa_gradients_make(const fa_problem *problem, const fa_tensors *tens
     int64_t *q_rows = fa_gradient_choose(problem, FA_GRAD_DQ, tile_m, seed, &q_count);
     int64_t *k_rows = fa_gradient_choose(problem, FA_GRAD_DK, tile_n, seed, &k_count);
     return fa_gradients_of_rows(problem, tensors, forward, q_rows, q_count, k_rows, k_count);
+}
+
+/* The plain kernel leaves size and square of each row: sums of the terms, without the factors of keep. */
+fa_gradients fa_gradients_of_plain(const fa_problem *problem, const fa_tensors *tensors, const double *plain)
+{
+    static const fa_slip none = {.lost = 0};
+    const work w = open_numbers(problem, tensors, &none);
+    const int64_t rows = fa_problem_rows(problem), keys = fa_gradient_rows(problem, FA_GRAD_DK);
+    const fa_most factors[FA_GRADS] = {fa_most_of(w.k, keys, problem->dim),
+                                       fa_most_of(w.q, rows, problem->dim),
+                                       fa_most_of(w.dout, rows, fa_problem_dim_v(problem)),
+                                       {1.0, 1.0}};
+    const double scale = (double)problem->scale;
+    fa_gradients g = {.of[0].columns = 0};
+    for (int32_t tensor = 0; tensor < FA_GRADS; tensor++) {
+        fa_gradient *of = &g.of[tensor];
+        *of = (fa_gradient){.columns = fa_gradient_columns(problem, tensor),
+                            .row_count = fa_gradient_rows(problem, tensor),
+                            .exact = (double *)(uintptr_t)plain};
+        plain += of->row_count * of->columns;
+        of->noise = fa_alloc(((size_t)of->row_count + 1) * sizeof *of->noise);
+        of->slack = fa_alloc(((size_t)of->row_count + 1) * sizeof *of->slack);
+    }
+    for (int32_t tensor = 0; tensor < FA_GRAD_DSINKS; tensor++) {
+        fa_gradient *of = &g.of[tensor];
+        const double factor = tensor == FA_GRAD_DV ? 1.0 : scale;
+        for (int64_t i = 0; i < of->row_count; i++, plain += 2) {
+            const sums row = {.size = plain[0] * factor, .square = plain[1] * factor * factor};
+            keep(&w, of, i, &row, factors[tensor]);
+        }
+    }
+    free(w.q);
+    free(w.k);
+    free(w.dout);
+    return g;
+}
+
+void fa_gradients_free_plain(fa_gradients *gradients)
+{
+    for (int32_t i = 0; i < FA_GRADS; i++) {
+        free(gradients->of[i].noise);
+        free(gradients->of[i].slack);
+    }
 }
 
 void fa_gradients_free(fa_gradients *gradients)

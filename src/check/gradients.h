@@ -10,9 +10,9 @@
 typedef struct fa_gradient {
     int32_t columns;
     int64_t row_count;
-    int64_t *rows; /* ascending, none between sequences */
-    double *exact; /* [row_count, columns] */
-    float *baseline;
+    int64_t *rows;   /* ascending, none between sequences; NULL: all stored rows */
+    double *exact;   /* [row_count, columns] */
+    float *baseline; /* NULL: not known */
     double *noise; /* [row_count]: length of the error that rounding O, P and dS to the type makes of a row, at most */
     /* [row_count]: what FP32 sums may lose of an element where terms cancel, 2^-19 of the sum of their sizes; and half
      * of the type's smallest number. Where a row sees one key, dS is exactly 0, and what a kernel finds is this. */
@@ -29,6 +29,9 @@ fa_gradients fa_gradients_make(const fa_problem *problem, const fa_tensors *tens
 /* Of these rows, malloc'd and ascending, which the result owns: query rows, key rows. */
 fa_gradients fa_gradients_of_rows(const fa_problem *problem, const fa_tensors *tensors, const double *forward,
                                   int64_t *q_rows, int64_t q_count, int64_t *k_rows, int64_t k_count);
+/* Of all rows, from the plain kernel: exact points into `plain`. */
+fa_gradients fa_gradients_of_plain(const fa_problem *problem, const fa_tensors *tensors, const double *plain);
+void fa_gradients_free_plain(fa_gradients *gradients); /* that was made so */
 void fa_gradients_free(fa_gradients *gradients);
 
 /* A mistake, for a diagnosis; zeroed: none. */

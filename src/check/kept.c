@@ -14,7 +14,7 @@ typedef struct entry {
     fa_kept kept; /* first: callers hold a pointer to it */
     fa_digest key;
     size_t rows, elements; /* of O */
-    size_t gradients;      /* elements of all gradients */
+    size_t gradients;      /* numbers in `plain`, of --op backward */
     size_t pairs;          /* elements of a bias for one head */
     uint64_t sum;          /* of all bytes, when it was closed; 0: not taken */
     bool suspicious;
@@ -159,7 +159,7 @@ fa_kept *fa_kept_open(const fa_digest *key, const fa_problem *problem, bool susp
         *found = (entry){.key = *key,
                          .rows = (size_t)fa_problem_rows(problem),
                          .elements = fa_problem_o_count(problem),
-                         .gradients = fa_gradient_offset(problem, FA_GRADS),
+                         .gradients = problem->backward ? fa_gradient_doubles(problem) : 0,
                          .pairs = (size_t)problem->seq_q * (size_t)problem->seq_kv};
     }
     if (found->suspicious && found->sum != sum_of(found))

@@ -19,6 +19,7 @@ typedef struct fa_kept {
     double *forward;        /* of --op backward: fa_gradients_forward; tensors.o and lse are made from it */
     bool has_gradients;
     fa_gradients gradients;
+    /* Of --op backward what fa_gradients_of_plain takes. */
     double *plain; /* [rows, dim_v], then [rows] log-sum-exp: the plain kernel's, which agrees with the CPU's */
 } fa_kept;
 

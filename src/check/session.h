@@ -43,6 +43,7 @@ typedef struct fa_session {
     fa_check_result *result;
     int32_t asked; /* FA_REFERENCE_* */
     fa_device_reference cublas, plain;
+    fa_device_reference forward; /* of --op backward: the plain kernel, as `plain` has the gradients */
     int32_t tile_m, tile_n;
     bool acc_fp16;
     size_t count; /* elements of the output */

@@ -3,6 +3,8 @@
  *   tiles, no other tricks: it is there to be right, and src/check/ compares it with the CPU before it is believed.
  * Output: FP64 into the workspace, not into o: [stored rows, dim_v], then the log-sum-exp, [stored rows]. A stored row
  *   is (batch * heads + head) * rows of a head + row. Rows between sequences are not written.
+ * Backward (FA_FEATURES): the gradients from the forward that lies in the workspace, in the same way; a warp to each
+ *   query row (dQ) and each key row (dK, dV).
  * Builds on: none.   Knobs: none.   Layout: a row of Q and 32 weights per warp in shared memory.
  * Limits: dim up to 576, dim_v up to 512. */
 #include <cuda_bf16.h>
@@ -19,7 +21,8 @@ static_assert(FA_DIM <= 576 && FA_DIM_V <= 512, "the plain reference serves --di
 FA_KERNEL_INFO(.threads = LANES * ROWS, .writes_lse = 1, .serves_bf16 = 1,
                .serves = FA_FEATURE_VARLEN | FA_FEATURE_PAGED | FA_FEATURE_WINDOW | FA_FEATURE_CHUNK |
                          FA_FEATURE_SOFTCAP | FA_FEATURE_SINK | FA_FEATURE_ALIBI | FA_FEATURE_BIAS | FA_FEATURE_MASK |
-                         FA_FEATURE_DIM_V | FA_FEATURE_FP8 | FA_FEATURE_FP8_KV);
+                         FA_FEATURE_DIM_V | FA_FEATURE_FP8 | FA_FEATURE_FP8_KV | FA_FEATURE_BACKWARD |
+                         FA_FEATURE_DETERMINISTIC);
 
 /* A query row of its sequence, and where its Q and its sequence's K and V begin. */
 struct query {
@@ -119,18 +122,15 @@ __device__ static void load_eight(const fa_element_kv *from_g, double to[8])
         to[i] = static_cast<double>(static_cast<float>(some[i]));
 }
 
-__device__ static double score_of(const fa_params &p, const query &at, const double *q_s, fa_i64 key)
+/* The score of scale q.k; *slope: its derivative, the softcap's. */
+__device__ static double changed(const fa_params &p, const query &at, fa_i64 key, double score, double *slope)
 {
-    const fa_element_kv *k_g = at.k + row_of(p, at, key, p.k_stride_b, p.k_stride_s);
-    double score = 0.0, k[8];
-    for (int d = 0; d < FA_DIM; d += 8) {
-        load_eight(k_g + d, k);
-        for (int i = 0; i < 8; i++)
-            score += q_s[d + i] * k[i];
+    *slope = 1.0;
+    if (p.softcap > 0.0f) {
+        const double bent = tanh(score / static_cast<double>(p.softcap));
+        score = static_cast<double>(p.softcap) * bent;
+        *slope = 1.0 - bent * bent;
     }
-    score *= at.scale;
-    if (p.softcap > 0.0f)
-        score = static_cast<double>(p.softcap) * tanh(score / static_cast<double>(p.softcap));
     if (p.bias != nullptr)
         score += static_cast<double>(static_cast<float>(static_cast<const fa_element *>(
             p.bias)[at.batch * p.bias_stride_b + at.head * p.bias_stride_h + at.row * p.bias_stride_q + key]));
@@ -138,6 +138,25 @@ __device__ static double score_of(const fa_params &p, const query &at, const dou
         score -= static_cast<double>(p.slopes[at.batch * p.slopes_stride_b + at.head]) *
                  fabs(static_cast<double>(at.position - key));
     return score;
+}
+
+template <class T>
+__device__ static double product_of(const T *own_s, const fa_element_kv *other_g, int columns)
+{
+    double sum = 0.0, other[8];
+    for (int d = 0; d < columns; d += 8) {
+        load_eight(other_g + d, other);
+        for (int i = 0; i < 8; i++)
+            sum += static_cast<double>(own_s[d + i]) * other[i];
+    }
+    return sum;
+}
+
+__device__ static double score_of(const fa_params &p, const query &at, const double *q_s, fa_i64 key)
+{
+    const fa_element_kv *k_g = at.k + row_of(p, at, key, p.k_stride_b, p.k_stride_s);
+    double slope;
+    return changed(p, at, key, product_of(q_s, k_g, FA_DIM) * at.scale, &slope);
 }
 
 __device__ static double largest_of_warp(double value)
@@ -154,6 +173,7 @@ __device__ static double sum_of_warp(double value)
     return value;
 }
 
+#if !(FA_FEATURES & FA_FEATURE_BACKWARD)
 extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
 {
     __shared__ double q_s[ROWS][FA_DIM], weights_s[ROWS][LANES];
@@ -204,3 +224,7 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
     if (lane == 0)
         lse_g[stored] = largest == NOTHING ? NOTHING : largest + log(total);
 }
+
+#else
+#include "plain_gradients.cuh"
+#endif

@@ -182,7 +182,7 @@ static void write_right(bench *b)
 
 static fa_gradient_verdict judge(const bench *b, int32_t tensor)
 {
-    return fa_judge_gradient(&b->problem, tensor, &b->expected.of[tensor], b->output, &b->tensors, b->forward, NULL);
+    return fa_judge_gradient(&b->problem, tensor, &b->expected.of[tensor], b->output, &b->tensors, b->forward);
 }
 
 static const fa_problem larger = {.batch = 2,
