@@ -10,6 +10,26 @@
 #include "input/npy.h"
 #include "input/workload.h"
 
+static fa_status dump_gradients(const fa_session *s, const fa_tensors *tensors, const int32_t q_shape[4],
+                                const int32_t k_shape[4], const int32_t v_shape[4], const int32_t o_shape[4],
+                                fa_reason *why)
+{
+    const fa_problem *p = s->problem;
+    const char *folder = s->options->dump;
+    const uint16_t *of[FA_GRADS];
+    for (int32_t tensor = 0; tensor < FA_GRADS; tensor++)
+        of[tensor] = s->output + fa_gradient_offset(p, tensor);
+    FA_TRY(fa_npy_write(folder, "o", p->dtype, tensors->o, o_shape, why));
+    FA_TRY(fa_npy_write(folder, "dout", p->dtype, tensors->dout, o_shape, why));
+    FA_TRY(fa_npy_write_fp32(folder, "lse", tensors->lse, q_shape, why));
+    FA_TRY(fa_npy_write(folder, "dq", p->dtype, of[FA_GRAD_DQ], q_shape, why));
+    FA_TRY(fa_npy_write(folder, "dk", p->dtype, of[FA_GRAD_DK], k_shape, why));
+    FA_TRY(fa_npy_write(folder, "dv", p->dtype, of[FA_GRAD_DV], v_shape, why));
+    const int32_t heads[3] = {1, 1, p->heads};
+    return p->sinks ? fa_npy_write_fp32(folder, "dsinks", (const float *)(const void *)of[FA_GRAD_DSINKS], heads, why)
+                    : FA_PASS;
+}
+
 static fa_status dump(const fa_session *s, const fa_tensors *tensors, fa_reason *why)
 {
     const fa_problem *p = s->problem;
@@ -21,6 +41,8 @@ static fa_status dump(const fa_session *s, const fa_tensors *tensors, fa_reason 
     FA_TRY(fa_npy_write(s->options->dump, "q", p->dtype, tensors->q, q_shape, why));
     FA_TRY(fa_npy_write(s->options->dump, "k", fa_problem_dtype_kv(p), tensors->k, k_shape, why));
     FA_TRY(fa_npy_write(s->options->dump, "v", fa_problem_dtype_kv(p), tensors->v, v_shape, why));
+    if (p->backward)
+        return dump_gradients(s, tensors, q_shape, k_shape, v_shape, o_shape, why);
     FA_TRY(fa_npy_write(s->options->dump, "o", fa_problem_dtype_o(p), s->output, o_shape, why));
     FA_TRY(fa_npy_write_descales(p, s->options->dump, &tensors->scores, why));
     return s->lse != NULL ? fa_npy_write_fp32(s->options->dump, "lse", s->lse, q_shape, why) : FA_PASS;

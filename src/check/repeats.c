@@ -41,6 +41,18 @@ static fa_status judge_gradients(fa_session *s, int32_t number, const char *sche
                      number + 1, schedule[0] != '\0' ? ", schedule " : "", schedule, inner.text);
 }
 
+/* With --deterministic: which of the gradients differs comes first. */
+static fa_status name_gradient(const fa_session *s, const uint16_t *again, fa_status status, fa_reason *why)
+{
+    const fa_reason bare = *why;
+    for (int32_t tensor = 0; status == FA_WRONG && tensor < FA_GRADS; tensor++) {
+        const size_t from = fa_gradient_offset(s->problem, tensor), to = fa_gradient_offset(s->problem, tensor + 1);
+        if (memcmp(s->output + from, again + from, (to - from) * sizeof *again) != 0)
+            return fa_refuse(why, status, "%s: %s", fa_gradient_name(tensor), bare.text);
+    }
+    return status;
+}
+
 /* Launches once more on the same inputs and compares with the first launch. */
 static fa_status repeat(fa_session *s, int32_t number, uint16_t *again, float *lse_again, fa_reason *why)
 {
@@ -56,7 +68,8 @@ static fa_status repeat(fa_session *s, int32_t number, uint16_t *again, float *l
         return judge_gradients(s, number, schedule, again, why);
     const fa_outputs first = {s->output, s->count, s->lse, s->lse_count},
                      second = {again, s->count, lse_again, s->lse_count};
-    return fa_compare_bits(&first, &second, number, schedule, why);
+    const fa_status status = fa_compare_bits(&first, &second, number, schedule, why);
+    return s->problem->backward ? name_gradient(s, again, status, why) : status;
 }
 
 int32_t fa_check_repeats(const fa_problem *problem, bool emulated)

@@ -82,7 +82,8 @@ static void read_lines(parser *all, char *listing)
     for (char *line = strsep(&rest, "\n"); line != NULL; line = strsep(&rest, "\n")) {
         const size_t length = strlen(line);
         if (strncmp(line + strspn(line, " \t"), ".section\t", 9) == 0)
-            in_text = strstr(line, ".text.") != NULL;
+            in_text = strstr(line, ".text.") != NULL && strstr(line, ".text.fa_before") == NULL &&
+                      strstr(line, ".text.fa_after") == NULL; /* kernels of their own beside fa_kernel */
         if (!in_text)
             continue;
         if (length > 1 && line[length - 1] == ':' && !isspace((unsigned char)line[0])) {

@@ -325,6 +325,11 @@ fa_status fa_npy_load(const fa_problem *problem, const char *folder, fa_tensors 
         problem->dtype, false, gaps, 4, {batch, problem->heads, fa_problem_stored_q(problem), problem->dim}};
     const wanted k = {kv, false, gaps, 4, {batch, problem->kv_heads, rows_kv, problem->dim}};
     const wanted v = {kv, false, gaps, 4, {batch, problem->kv_heads, rows_kv, fa_problem_dim_v(problem)}};
+    const wanted o = {problem->dtype,
+                      false,
+                      gaps,
+                      4,
+                      {batch, problem->heads, fa_problem_stored_q(problem), fa_problem_dim_v(problem)}};
     fa_tensors loaded = {.q_count = fa_problem_q_count(problem),
                          .k_count = fa_problem_k_count(problem),
                          .v_count = fa_problem_v_count(problem)};
@@ -333,6 +338,8 @@ fa_status fa_npy_load(const fa_problem *problem, const char *folder, fa_tensors 
         status = load_one(folder, "k", &k, &loaded.k, NULL, why);
     if (status == FA_PASS)
         status = load_one(folder, "v", &v, &loaded.v, NULL, why);
+    if (status == FA_PASS && problem->backward)
+        status = load_one(folder, "dout", &o, &loaded.dout, NULL, why);
     if (status == FA_PASS)
         status = check_distinct(&loaded, why);
     if (status == FA_PASS) {

@@ -122,6 +122,13 @@ static void put_steps(cJSON *launch, const fa_plan *plan)
         const fa_step *s = &plan->steps[i];
         cJSON *step = cJSON_CreateObject();
         cJSON_AddItemToArray(steps, step);
+        char entry[32];
+        snprintf(entry, sizeof entry, "fa_step_%d", s->entry);
+        put_text(step, "entry",
+                 s->entry == 0                ? "fa_kernel"
+                 : s->entry == FA_STEP_BEFORE ? "fa_before"
+                 : s->entry == FA_STEP_AFTER  ? "fa_after"
+                                              : entry);
         put(step, "line", s->line > 0 ? s->line : NAN);
         put_text(step, "copies", tensors[s->tensor]);
         cJSON_AddItemToObject(step, "grid", cJSON_CreateIntArray(s->grid, 3));

@@ -18,7 +18,7 @@ $(addprefix $(UNIT)/test_,diagnose invariance reference spec measure_golden meas
 $(addprefix $(UNIT)/test_,measure paired measure_golden): $(UNIT)/fake_gpu.o
 $(addprefix $(UNIT)/test_,rules check hypotheses): $(UNIT)/simulate.o
 # The simulated kernel and the reference are loops worth vectorising.
-$(UNIT)/simulate.o $(BUILD)/src/check/reference.o $(BUILD)/src/check/gradients.o $(BUILD)/src/check/scores.o: CFLAGS += -O3
+$(UNIT)/simulate.o $(addprefix $(BUILD)/src/check/,reference.o gradients.o scores.o): CFLAGS += -O3
 # Functions that a test replaces with its own.
 $(addprefix $(UNIT)/test_,measure paired measure_golden invariance): LDFLAGS += -Wl,--wrap=fa_now_s
 $(UNIT)/test_spec: LDFLAGS += -Wl,--wrap=fa_registry_rules

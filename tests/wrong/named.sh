@@ -32,6 +32,7 @@ while IFS=$'\t' read -r _ file base options _; do
     [[ $base == */* ]] || base=examples/$base
     [[ ${flag[control]} -eq 0 ]] || file=$base.cu
     case $base in
+        kernels/light_backward) tile="--m 32 --n 32 --warps 8 --vec 8" ;;
         kernels/light) tile="--m 32 --n 64 --warps 8 --vec 8" ;;
         kernels/mma) tile="--m 64 --n 64 --warps 4 --stages 2 --swizzle 1" ;;
         examples/mma_plain) tile="--m 32 --n 32 --warps 2 --stages 2" ;;
