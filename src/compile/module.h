@@ -23,8 +23,8 @@ typedef struct fa_occupancy {
 } fa_occupancy;
 
 typedef struct fa_module {
-    fa_kernel_info info; /* read back from the object */
-    fa_plan plan;        /* likewise, of a file with lines that launch; count 0: one launch of fa_kernel */
+    fa_kernel_info info;        /* read back from the object */
+    fa_plan plan;               /* likewise, of a file with lines that launch; count 0: one launch of fa_kernel */
     bool has_before, has_after; /* kernels fa_before, fa_after */
     fa_ptxas ptxas;
     fa_occupancy occupancy;
