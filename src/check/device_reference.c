@@ -79,9 +79,9 @@ static fa_spec plain_spec(const fa_candidate *candidate, const fa_device_referen
                      .dim = problem->dim,
                      .dim_v = fa_problem_dim_v(problem),
                      .lse = true,
-                     .features = other->gradients ? FA_FEATURE_BACKWARD : 0,
                      .dtype = problem->dtype,
-                     .features = fa_problem_features(problem) & (FA_FEATURE_FP8 | FA_FEATURE_FP8_KV),
+                     .features = (fa_problem_features(problem) & (FA_FEATURE_FP8 | FA_FEATURE_FP8_KV)) |
+                                 (other->gradients ? FA_FEATURE_BACKWARD : 0),
                      .compiler = spec->compiler};
     char *source = fa_format("%s/src/cuda/plain.cu", fa_home());
     snprintf(plain.source, sizeof plain.source, "%s", source);

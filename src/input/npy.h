@@ -9,8 +9,8 @@
 #include "input/tensors.h"
 
 /* Reads q.npy, k.npy and v.npy of `folder`, with --op backward dout.npy, and descales; without a file of them they are
- * 1. FA_USAGE when a file is missing, has another type or shape than the problem's, holds a value that is not finite, or
- * when two of them hold the same values. */
+ * 1. FA_USAGE when a file is missing, has another type or shape than the problem's, holds a value that is not finite,
+ * or when two of them hold the same values. */
 fa_status fa_npy_load(const fa_problem *problem, const char *folder, fa_tensors *tensors, fa_reason *why);
 /* The size of the problem becomes what the headers of q.npy and k.npy state. FA_USAGE where they state none within the
  * options' limits. */
