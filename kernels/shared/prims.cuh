@@ -199,6 +199,37 @@ __device__ __forceinline__ void bar_arrive(int id, int threads FA_CALLER)
     asm volatile("bar.arrive %0, %1;\n" ::"r"(id), "r"(threads) : "memory");
 }
 
+/* Adds four floats to memory, each at once by itself; the pointer is 16-byte aligned. [red.add] */
+__device__ __forceinline__ void red_add_4(float *sums_g, float a, float b, float c, float d FA_CALLER)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("red.relaxed.gpu.global.add.v4.f32 [%0], {%1, %2, %3, %4};\n" ::"l"(sums_g), "f"(a), "f"(b), "f"(c),
+                 "f"(d)
+                 : "memory");
+#else
+    asm volatile("red.relaxed.gpu.global.add.f32 [%0], %1;\n"
+                 "red.relaxed.gpu.global.add.f32 [%0 + 4], %2;\n"
+                 "red.relaxed.gpu.global.add.f32 [%0 + 8], %3;\n"
+                 "red.relaxed.gpu.global.add.f32 [%0 + 12], %4;\n" ::"l"(sums_g),
+                 "f"(a), "f"(b), "f"(c), "f"(d)
+                 : "memory");
+#endif
+}
+
+/* A semaphore between blocks: what was written before store_release is seen after load_acquire has read its value.
+ * [ld.acquire, st.release] */
+__device__ __forceinline__ unsigned load_acquire(const unsigned *from_g FA_CALLER)
+{
+    unsigned value;
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];\n" : "=r"(value) : "l"(from_g) : "memory");
+    return value;
+}
+
+__device__ __forceinline__ void store_release(unsigned *to_g, unsigned value FA_CALLER)
+{
+    asm volatile("st.release.gpu.global.u32 [%0], %1;\n" ::"l"(to_g), "r"(value) : "memory");
+}
+
 /* 16 bytes at once; the pointer is 16-byte aligned. */
 __device__ __forceinline__ void st_global_16(void *dst_g, uint4 value FA_CALLER)
 {

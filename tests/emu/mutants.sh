@@ -14,8 +14,9 @@ usage: tests/emu/mutants.sh [options] [KERNEL|FILE.cu...]
   --sample N         N mutants, drawn by --seed (default: all); an explanation without a survivor is no error then
   --seed S           default: drawn, and printed
   --list             the mutants, none is run
-A mutant is one __syncthreads, __syncwarp, bar_sync, bar_sync_apart, bar_arrive, cp_async_wait, cp_async_commit or
-cp_async_fence fewer, in the kernel's file or one it includes. Prints a table: where, what, and what caught it.
+A mutant is one __syncthreads, __syncwarp, bar_sync, bar_sync_apart, bar_arrive, cp_async_wait, cp_async_commit,
+cp_async_fence or wait_for_turn fewer, in the kernel's file or one it includes. Prints a table: where, what, and what
+caught it.
 FA_BENCH names the binary (default ./fa_bench). Exit: 0 every survivor is explained, 1 one is not, or an explanation is
 of a mutant that is caught, 2 usage, 4 no kernel runs here.
 EOT
@@ -58,18 +59,21 @@ variants=("--sanitize thread" "--dist needle --sanitize thread" "--stages 1 --sa
     "--dim 256 --n 16 --sanitize thread" "--causal --sanitize thread" "--seq-kv 3 --causal --sanitize thread"
     "--acc fp16 --atol 1 --sanitize thread" "--window 30,9 --sanitize thread"
     "--window 3,3 --dist needle --dim-v 128 --sanitize thread"
+    "--warps 4 --sanitize thread" "--deterministic --schedule descending --sanitize thread"
+    "--heads 4 --kv-heads 1 --seq-kv 30 --sinks --sanitize thread"
     "--schedule descending" "--schedule random" "--stages 2 --schedule random" "--sanitize address")
 variants=("${variants[@]:0:tries}")
 statement='(cute::)?(__syncthreads|__syncwarp|bar_sync|bar_sync_apart|bar_arrive|cp_async_wait<[^;]*>|'
-statement+='cp_async_commit|cp_async_fence)\([^;]*\);'
+statement+='cp_async_commit|cp_async_fence|wait_for_turn)\([^;]*\);'
 
-knobs_of() { # KERNEL: the options of its own tile, and the folder of the headers that it needs
-    local headers folder
-    headers=$("$work/fa_bench" --list-kernels --json - |
-        jq -r --arg k "$1" '.[] | select(.name == $k).headers // empty')
+knobs_of() { # KERNEL: its operator, the options of its own tile, and the folder of the headers that it needs
+    local op headers folder
+    IFS=$'\t' read -r op headers < <("$work/fa_bench" --list-kernels --json - |
+        jq -r --arg k "$1" '.[] | select(.name == $k) | "\(.op)\t\(.headers // "")"')
+    echo -n "--op $op "
     folder=${headers^^}_DIR # CUTLASS_DIR
     [[ -z $headers ]] || echo -n "--include ${!folder:-build/$headers}/include "
-    "$work/fa_bench" --kernel "$1" --compile-only --json - --quiet 2>/dev/null |
+    "$work/fa_bench" --op "$op" --kernel "$1" --compile-only --json - --quiet 2>/dev/null |
         jq -r '.config | to_entries[] | select(.key != "maxreg") | "--\(.key) \(.value)"' | tr '\n' ' '
 }
 files_of() { # FILE.cu: it and the headers with barriers that it includes, directly or not

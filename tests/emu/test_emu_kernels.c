@@ -35,7 +35,8 @@ static const point points[] = {
     {"misaligned", "--batch 1 --heads 2 --seq 35 --seq-kv 66 --dim 72 --misalign 3", "au", true},
     {"window", "--batch 1 --heads 4 --kv-heads 2 --seq 150 --seq-kv 190 --dim 64 --causal --window 40,0 --sinks --lse",
      "aut", true},
-    {"lengths", "--heads 2 --kv-heads 1 --lengths 70:90,0,1:5,33:20,9:0 --dim 40 --causal --chunk 30 --lse", "aut",
+    {"lengths",
+     "--heads 2 --kv-heads 1 --lengths 70:90,0,1:5,33:20,9:0 --dim 40 --causal --chunk 30 --lse --deterministic", "aut",
      true},
     {"scores", "--heads 2 --lengths 40:110,1:1,20 --window 60,9 --dim 64 --softcap 3 --alibi --sinks --lse", "at",
      false},
@@ -76,7 +77,7 @@ static char *run_bench(const combination *c, const char *schedule, const char *s
     argv[count++] = "--op";
     argv[count++] = backward ? "backward" : "forward";
     for (char *word = strtok(words, " "); word != NULL; word = strtok(NULL, " "))
-        if (!backward || strcmp(word, "--lse") != 0)
+        if (strcmp(word, backward ? "--lse" : "--deterministic") != 0)
             argv[count++] = word;
     const int code = fa_run(argv, &output);
     free(words);
@@ -95,8 +96,9 @@ static char *run_bench(const combination *c, const char *schedule, const char *s
         return failure;
     }
     free(shape);
-    if (code == fa_status_exit_code(FA_INFEASIBLE) &&
-        (strstr(output, not_served) != NULL || strstr(output, not_that_page) != NULL)) {
+    const bool no_gradients = backward && strstr(output, "--op backward does not go with") != NULL;
+    if (no_gradients || (code == fa_status_exit_code(FA_INFEASIBLE) &&
+                         (strstr(output, not_served) != NULL || strstr(output, not_that_page) != NULL))) {
         free(output);
         return not_served;
     }
@@ -160,7 +162,9 @@ static void rule_is_right(void **state)
                   "--vec %d --stages %d --swizzle %d --splits %d%s%s%s",
                   k->m + 7, 3 * k->n + k->m, rule->max_dim, dim_v, k->m, k->n, k->warps, k->vec, k->stages, k->swizzle,
                   k->splits, rule->causal == 0 ? "" : " --causal", rule->features != 0 ? " --window 40,-1 --sinks" : "",
-                  rule->min_arch >= 90 || of->traits.min_arch >= 90 ? " --arch sm_90a" : "");
+                  rule->min_arch >= 90 || of->traits.min_arch >= 90 ? " --arch sm_90a"
+                  : rule->max_arch == 80                            ? " --arch sm_80"
+                                                                    : "");
     const point at = {"rule", arguments, "", false};
     const combination c = {rule->variant, &at};
     char *failure = run_bench(&c, "random", "none");

@@ -20,7 +20,7 @@ static int64_t up(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 
 static bool serves(const fa_rule *r, const char *kernel, const fa_problem *p, int arch, int64_t sms)
 {
-    if (strcmp(r->name, kernel) != 0)
+    if (strcmp(r->name, kernel) != 0 || fa_registry_serves(r)->traits.backward != p->backward)
         return false;
     const int64_t fill = up(p->seq_q, 64) * p->heads * p->batch * 100 / sms;
     if (p->dim > r->max_dim || (r->causal == 0 && p->causal) || (r->causal == 1 && !p->causal))
@@ -331,6 +331,9 @@ TEST(rules_begin_and_end_where_they_say)
                 p.kv_heads = p.heads;
                 check_selection(asked, &p, "sm_90", 132);
                 check_selection(asked, &p, "sm_89", 58);
+                p.backward = fa_registry_serves(r)->traits.backward;
+                check_tile(asked, 0, &p, "sm_90", 132);
+                check_tile(asked, 0, &p, "sm_80", 108);
             }
         }
     }

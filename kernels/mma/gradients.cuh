@@ -1,0 +1,192 @@
+/* What the backward kernels on tensor cores do around fa_kernel: fa_before makes a row's numbers and clears the sums of
+ * dQ, fa_after rounds the sums to dQ and sums dsinks.
+ *
+ * The workspace has, for each row of each query head, an FP32 row of dQ (DIM16 columns; the columns past FA_DIM stay
+ * zero), its log-sum-exp times log2 e, its delta = sum of dO O, and the turn of a tile that begins with it. The rows of
+ * the query heads of a K/V head follow each other: with pack_heads in FA_KERNEL_INFO, FA_M rows for each tile of the
+ * launch are enough. */
+#ifndef FA_MMA_GRADIENTS_CUH
+#define FA_MMA_GRADIENTS_CUH
+
+#include "mma/tile.cuh"
+#include "shared/score.cuh"
+
+constexpr bool DETERMINISTIC = (FA_FEATURES & FA_FEATURE_DETERMINISTIC) != 0;
+constexpr int WORKSPACE_BYTES_PER_ROW = DIM16 * 4 + 12;
+
+/* The rows of one query head of a sequence. */
+struct gradient_rows {
+    float *dq_g; /* [rows][DIM16] */
+    float *lse2_g, *delta_g;
+    unsigned *turn_g;
+};
+
+__device__ __forceinline__ gradient_rows gradients_of(const fa_params &p, const sequence &seq, int head)
+{
+    const unsigned group = static_cast<unsigned>(p.heads) / static_cast<unsigned>(p.kv_heads);
+    const unsigned kv_head = static_cast<unsigned>(head) / group;
+    const fa_i64 all = static_cast<fa_i64>(p.tiles) * FA_M, rows_of_head = HAS_VARLEN ? p.total_q : p.seq_q;
+    const fa_i64 unit = (HAS_VARLEN ? 0 : static_cast<fa_i64>(seq.batch) * p.kv_heads) + kv_head;
+    const fa_i64 first = unit * p.tiles_m * FA_M + (head - kv_head * group) * rows_of_head + seq.first_q;
+    float *workspace_g = static_cast<float *>(p.workspace), *rows_g = workspace_g + all * DIM16 + first;
+    return {workspace_g + first * DIM16, rows_g, rows_g + all, reinterpret_cast<unsigned *>(rows_g + 2 * all)};
+}
+
+/* f(sequence, head, row) for every query row, shared out over groups of GROUP lanes of the whole grid. The lanes of a
+ * warp call together; exists is false where a group has no row left. */
+template <int GROUP, class F>
+__device__ __forceinline__ void for_each_row(const fa_params &p, const F &f)
+{
+    constexpr int ROWS_OF_WARP = WARP_SIZE / GROUP;
+    const fa_i64 step = static_cast<fa_i64>(gridDim.x) * FA_WARPS * ROWS_OF_WARP;
+    const fa_i64 first = (static_cast<fa_i64>(blockIdx.x) * FA_WARPS + threadIdx.x / WARP_SIZE) * ROWS_OF_WARP;
+    for (int batch = 0; batch < (HAS_VARLEN ? p.batch : 1); ++batch) {
+        sequence seq = sequence_of(p, batch);
+        const fa_i64 rows = static_cast<fa_i64>(HAS_VARLEN ? 1 : p.batch) * p.heads * seq.seq_q;
+        for (fa_i64 at = first; at < rows; at += step) {
+            const fa_i64 i = min(at + threadIdx.x % WARP_SIZE / GROUP, rows - 1), unit = i / seq.seq_q;
+            if (!HAS_VARLEN)
+                seq.batch = static_cast<int>(unit / p.heads);
+            f(seq, static_cast<int>(unit % p.heads), static_cast<int>(i - unit * seq.seq_q),
+              at + threadIdx.x % WARP_SIZE / GROUP < rows);
+        }
+    }
+}
+
+/* 8 elements of a row, at any address. */
+__device__ __forceinline__ void read_elements(float (&f)[8], const fa_element *src_g, bool aligned)
+{
+    if (aligned) {
+        read_floats(f, src_g);
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < 8; ++i)
+        f[i] = static_cast<float>(src_g[i]);
+}
+
+__device__ __forceinline__ void prepare_rows(const fa_params &p)
+{
+    constexpr int GROUP = 8;
+    const fa_i64 *of_dout = p.grad_stride[0];
+    const bool aligned = rows_aligned<8>(p.o, HAS_VARLEN ? 0 : p.o_stride_b, p.o_stride_h, p.o_stride_s) &&
+                         rows_aligned<8>(p.dout, HAS_VARLEN ? 0 : of_dout[0], of_dout[1], of_dout[2]);
+    const int lane = threadIdx.x % GROUP;
+    for_each_row<GROUP>(p, [&](const sequence &seq, int head, int row, bool exists) {
+        const gradient_rows rows = gradients_of(p, seq, head);
+        const fa_element *o_g =
+            query_rows(p.o, seq, p.o_stride_b, p.o_stride_h, p.o_stride_s, head) + row * p.o_stride_s;
+        const fa_element *dout_g = query_rows(p.dout, seq, of_dout[0], of_dout[1], of_dout[2], head) + row * of_dout[2];
+        float delta = 0.0f;
+        for (int col = lane * 8; col < FA_DIM_V; col += GROUP * 8) {
+            float o_r[8], dout_r[8];
+            read_elements(o_r, o_g + col, aligned);
+            read_elements(dout_r, dout_g + col, aligned);
+#pragma unroll
+            for (int i = 0; i < 8; ++i)
+                delta = fmaf(o_r[i], dout_r[i], delta);
+        }
+        delta = warp_sum<GROUP>(delta);
+        if (!exists)
+            return;
+        for (int col = lane * 4; col < DIM16; col += GROUP * 4)
+            *reinterpret_cast<float4 *>(rows.dq_g + row * static_cast<fa_i64>(DIM16) + col) = make_float4(0, 0, 0, 0);
+        if (lane == 0) {
+            const float lse = p.lse[(HAS_VARLEN ? 0 : seq.batch * p.lse_stride_b) + head * p.lse_stride_h +
+                                    (seq.first_q + row) * p.lse_stride_s];
+            rows.lse2_g[row] = lse > -INF ? lse * LOG2_E : INF; /* a row that sees no key: its probabilities are 0 */
+            rows.delta_g[row] = delta;
+        }
+    });
+}
+
+/* dQ = scale times its sum. Turns become 0 again. */
+__device__ __forceinline__ void round_dq(const fa_params &p)
+{
+    constexpr int GROUP = 8;
+    const fa_i64 *of_dq = p.grad_stride[1];
+    const bool aligned = rows_aligned<8>(p.dq, HAS_VARLEN ? 0 : of_dq[0], of_dq[1], of_dq[2]);
+    const int lane = threadIdx.x % GROUP;
+    for_each_row<GROUP>(p, [&](const sequence &seq, int head, int row, bool exists) {
+        const gradient_rows rows = gradients_of(p, seq, head);
+        fa_element *to_g = query_rows(p.dq, seq, of_dq[0], of_dq[1], of_dq[2], head) + row * of_dq[2];
+        for (int col = lane * 8; exists && col < FA_DIM; col += GROUP * 8) {
+            const float *from_g = rows.dq_g + row * static_cast<fa_i64>(DIM16) + col;
+            const float4 a = *reinterpret_cast<const float4 *>(from_g),
+                         b = *reinterpret_cast<const float4 *>(from_g + 4);
+            const uint4 words = {
+                pack_elements(a.x * p.scale, a.y * p.scale), pack_elements(a.z * p.scale, a.w * p.scale),
+                pack_elements(b.x * p.scale, b.y * p.scale), pack_elements(b.z * p.scale, b.w * p.scale)};
+            store_chunk(to_g + col, words, aligned);
+        }
+        if (DETERMINISTIC && exists && lane == 0)
+            rows.turn_g[row] = 0;
+    });
+}
+
+/* dsinks: minus the sum of e^(sink - LSE) delta over the rows of a head, a block to each head, always in one order. */
+__device__ __forceinline__ void sum_dsinks(const fa_params &p)
+{
+    __shared__ float parts_s[FA_WARPS];
+    for (int head = blockIdx.x; p.dsinks != nullptr && head < p.heads; head += gridDim.x) {
+        const float sink = p.sinks[head] * LOG2_E;
+        float sum = 0.0f;
+        for (int batch = 0; batch < p.batch; ++batch) {
+            const sequence seq = sequence_of(p, batch);
+            const gradient_rows rows = gradients_of(p, seq, head);
+            for (int row = threadIdx.x; row < seq.seq_q; row += THREADS)
+                sum -= exp2_approx(sink - rows.lse2_g[row]) * rows.delta_g[row];
+        }
+        sum = warp_sum(sum);
+        __syncthreads();
+        if (threadIdx.x % WARP_SIZE == 0)
+            parts_s[threadIdx.x / WARP_SIZE] = sum;
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            for (int warp = 1; warp < FA_WARPS; ++warp)
+                sum += parts_s[warp];
+            p.dsinks[head] = sum;
+        }
+    }
+}
+
+/* Where a lane finds a fragment: lane_at is that of step 0 and band 0. */
+template <class ROW>
+__device__ __forceinline__ smem_addr fragment(smem_addr lane_at, int step, int band)
+{
+    constexpr int PATTERNS = ROW::PATTERNS;
+    return xor_address(lane_at, step % PATTERNS * 32) + step / PATTERNS * PATTERNS * 32 + band * 16 * ROW::ROW_BYTES;
+}
+
+/* A pair of neighbouring columns. */
+__device__ __forceinline__ void store_pair(fa_element *to_g, float a, float b)
+{
+    const unsigned pair = pack_elements(a, b);
+    if (reinterpret_cast<unsigned long long>(to_g) % 4 == 0) {
+        *reinterpret_cast<unsigned *>(to_g) = pair;
+    } else {
+        reinterpret_cast<unsigned short *>(to_g)[0] = static_cast<unsigned short>(pair);
+        reinterpret_cast<unsigned short *>(to_g)[1] = static_cast<unsigned short>(pair >> 16);
+    }
+}
+
+/* Waits until it is this tile of keys' turn to add to the rows; one thread of the block calls. */
+__device__ __forceinline__ void wait_for_turn(const unsigned *turn_g, unsigned mine)
+{
+    while (load_acquire(turn_g) != mine) {
+    }
+}
+
+extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_before(const __grid_constant__ fa_params p)
+{
+    prepare_rows(p);
+}
+
+extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_after(const __grid_constant__ fa_params p)
+{
+    round_dq(p);
+    if constexpr (HAS_SINK)
+        sum_dsinks(p);
+}
+
+#endif
