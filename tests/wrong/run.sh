@@ -56,7 +56,6 @@ tile_of() { # BASE [OPTIONS]
         tests/wrong/warp_row) echo "--m 4 --warps 4" ;;
         tests/wrong/tiled) echo "--m 32" ;;
         tests/wrong/block_row) echo "--m 1 --warps 2" ;;
-        tests/wrong/last_block) echo "--m 32 --splits 3" ;;
         kernels/scalar) echo "--m 8 --n 1 --warps 8 --vec 2" ;;
         kernels/light) echo "--m 32 --n 64 --warps 8 --vec 8" ;;
         kernels/wmma) echo "--m 64 --n 64 --warps 8 --stages 2" ;;
