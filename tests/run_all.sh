@@ -161,7 +161,7 @@ suite_emu() {
     elif [[ $which == check ]]; then
         kernels=("${kernels[0]}")
     else
-        for name in test_emu test_emu_ptx test_emu_race test_emu_hopper; do
+        for name in test_emu test_emu_race test_emu_hopper; do
             if [[ $which == all ]]; then
                 member "$name" run_cmocka "$name" "$build/tests/emu/$name"
             else

@@ -1,25 +1,27 @@
-/* The emulator tells the truth: primitives conform, and each control kernel, wrong in one way, is reported with its
- * class and the line of the kernel that is marked HERE. Every run is a process of its own (emu_case).
+/* The emulator tells the truth: primitives and inline PTX conform, and each control kernel, wrong in one way, is
+ * reported with its class and the line of the kernel that is marked HERE. Every run is a process of its own (emu_case).
  * --test: primitives under one schedule, and a control of each class; --rest: primitives under the other schedules and
  * the sanitizers, and the other controls; neither: both. */
 #include "tests/emu/run_case.h"
 
 #define SCHEDULES 4
 #define CONTROL_FILE "tests/emu/controls.cu"
+#define PTX_CONTROL_FILE "tests/emu/ptx_controls.cu"
 
-/* A build of the tests under AddressSanitizer runs no kernel under another sanitizer. */
-static bool possible(int sanitize)
+/* A build of the tests under AddressSanitizer runs no kernel under another sanitizer; our race detector is none, but it
+ * does not see what inline PTX does there. */
+static bool possible(const char *file, int sanitize)
 {
 #if defined(__SANITIZE_ADDRESS__)
-    return sanitize != FA_SANITIZE_UNDEFINED;
+    return sanitize != FA_SANITIZE_UNDEFINED && (sanitize != FA_SANITIZE_THREAD || strstr(file, "ptx") == NULL);
 #else
-    return sanitize >= 0;
+    return sanitize >= 0 && file != NULL;
 #endif
 }
 
 static void conforms_under(const char *name, int schedule, int sanitize)
 {
-    char *file = fa_format("tests/emu/conform/%s.cu", name), *output = run_case(file, NULL, 0, schedule, sanitize);
+    char *file = fa_format("tests/emu/%s.cu", name), *output = run_case(file, NULL, 0, schedule, sanitize);
     if (strcmp(output, "pass\n") != 0)
         fail_msg("%s, schedule %d, sanitizer %d: %s", name, schedule, sanitize, output);
     free(file);
@@ -34,7 +36,7 @@ static void conforms_everywhere(void **state)
         if (schedule != FA_SCHEDULE_RANDOM)
             conforms_under(*state, schedule, FA_SANITIZE_NONE);
     for (int sanitize = FA_SANITIZE_NONE + 1; sanitize <= FA_SANITIZE_THREAD; sanitize++)
-        if (possible(sanitize))
+        if (possible(*state, sanitize))
             conforms_under(*state, FA_SCHEDULE_RANDOM, sanitize);
 }
 
@@ -45,6 +47,7 @@ typedef struct control {
     int schedule, sanitize;
     const char *words, *more;
     bool line, rest;
+    const char *file; /* NULL: CONTROL_FILE */
 } control;
 
 #define ASCENDING FA_SCHEDULE_ASCENDING
@@ -103,19 +106,32 @@ static const control controls[] = {
     {"null_pointer", ASCENDING, NONE, "illegal address", "thread (7,0,0)", false},
     {"null_pointer", ASCENDING, ADDRESS, "SEGV", "thread (7,0,0)", true, true},
     {"undefined_shift", ASCENDING, UNDEFINED, "shift exponent 32", "thread (32,0,0)", true},
+    {"race", ASCENDING, THREAD, "data race", "CUDA thread", true, false, PTX_CONTROL_FILE},
+    {"race_atomic", ASCENDING, THREAD, "data race", "CUDA thread", true, false, PTX_CONTROL_FILE},
+    {"race_vector", ASCENDING, THREAD, "data race", "CUDA thread", true, false, PTX_CONTROL_FILE},
+    {"misaligned_vector", ASCENDING, NONE, "misaligned", "not a multiple of 16 bytes", true, false, PTX_CONTROL_FILE},
+    {"vector_in_shared", ASCENDING, NONE, "not_run", "a vector of atom or red is .global", true, false,
+     PTX_CONTROL_FILE},
+    {"overflow_shared", ASCENDING, ADDRESS, "heap-buffer-overflow", "WRITE of size 4", true, false, PTX_CONTROL_FILE},
+    {"overflow_global", ASCENDING, ADDRESS, "heap-buffer-overflow", "READ of size 4", true, false, PTX_CONTROL_FILE},
+    {"misaligned", ASCENDING, NONE, "misaligned", "not a multiple of 16 bytes", true, false, PTX_CONTROL_FILE},
+    {"not_shared", ASCENDING, NONE, "illegal address", "is no address of shared memory", true, false, PTX_CONTROL_FILE},
+    {"divergent", ASCENDING, NONE, "divergent barrier", "bar.sync (barrier 0)", true, false, PTX_CONTROL_FILE},
+    {"unknown", ASCENDING, NONE, "not_run", "pmevent 7 (no such instruction)", true, false, PTX_CONTROL_FILE},
 };
 
 static void reported(void **state)
 {
     const control *c = *state;
-    if (!possible(c->sanitize))
+    const char *file = c->file != NULL ? c->file : CONTROL_FILE;
+    if (!possible(file, c->sanitize))
         skip();
-    char *output = run_control(CONTROL_FILE, c->name, c->schedule, c->sanitize);
+    char *output = run_control(file, c->name, c->schedule, c->sanitize);
     char place[128] = "";
     if (c->line && strncmp(c->words, "wrong", 5) == 0)
-        snprintf(place, sizeof place, " %d\n", line_marked(CONTROL_FILE, c->name));
+        snprintf(place, sizeof place, " %d\n", line_marked(file, c->name));
     else if (c->line)
-        snprintf(place, sizeof place, "controls.cu:%d", line_marked(CONTROL_FILE, c->name));
+        snprintf(place, sizeof place, "%s:%d", strrchr(file, '/') + 1, line_marked(file, c->name));
     if (strstr(output, c->words) == NULL || strstr(output, c->more) == NULL || strstr(output, place) == NULL)
         fail_msg("%s, schedule %d, sanitizer %d: no \"%s\" with \"%s\" and \"%s\" in:\n%s", c->name, c->schedule,
                  c->sanitize, c->words, c->more, place, output);
@@ -137,17 +153,22 @@ static void repeats(void **state)
 
 int main(int argc, char **argv)
 {
-    static const char *const conform[] = {"shuffles", "barriers", "matrix", "wmma", "async",
-                                          "halves",   "atomics",  "polls",  "turns"};
+    static const char *const conform[] = {
+        "conform/shuffles", "conform/barriers", "conform/matrix", "conform/wmma", "conform/async", "conform/halves",
+        "conform/atomics",  "conform/polls",    "ptx/integer",    "ptx/floats",   "ptx/convert",   "ptx/memory",
+        "ptx/atomics",      "ptx/groups",       "ptx/matrix",     "ptx/mma",      "ptx/async"};
     enum { CONFORM = sizeof conform / sizeof conform[0], CONTROLS = sizeof controls / sizeof controls[0] };
     struct CMUnitTest tests[2 * CONFORM + CONTROLS + 1] = {{0}};
     size_t count = 0;
     const bool test = takes(argc, argv, "--test"), rest = takes(argc, argv, "--rest");
     for (size_t i = 0; i < CONFORM; i++) {
+        const int folder = (int)strcspn(conform[i], "/");
+        const char *name = conform[i] + folder + 1;
         if (rest)
-            add_test(tests, &count, fa_format("conforms_everywhere_%s", conform[i]), conforms_everywhere, conform[i]);
+            add_test(tests, &count, fa_format("everywhere_%.*s_%s", folder, conform[i], name), conforms_everywhere,
+                     conform[i]);
         if (test)
-            add_test(tests, &count, fa_format("conforms_%s", conform[i]), conforms, conform[i]);
+            add_test(tests, &count, fa_format("%.*s_%s", folder, conform[i], name), conforms, conform[i]);
     }
     for (const control *c = controls; c < controls + CONTROLS; c++)
         if (c->rest ? rest : test)
