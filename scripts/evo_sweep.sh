@@ -22,7 +22,8 @@ usage: scripts/evo_sweep.sh [options] [-- fa_bench options, e.g. --seq 4096 --ca
                            winner, or by the low end of its estimate, which skips far more and can lose one:
                            none (default), bound or estimate; needs nvdisasm (docs/profiling.md)
   --dry-run                print the first candidates, run nothing
-A knob among the fa_bench options (--warps 8) stays at that value. Candidates are explored with --seeds 1 --check cpu
+A knob among the fa_bench options (--warps 8) stays at that value. The fastest tiles are tried with register limits
+(--maxreg) that let more blocks onto a multiprocessor. Candidates are explored with --seeds 1 --check cpu
 (FP64 attention, before and after the timing) --warmup-ms 60 --max-time 0.1 unless these are given; what cannot beat the
 best so far is not timed to the end (--beat BEST; docs/sweeps.md). Before one leads it
 passes five fresh seeds (or --seeds) against every reference and beats the incumbent by --vs, with the whole protocol,

@@ -235,7 +235,8 @@ def kernelbench:
 def markdown:
     def figure: if . == null then "" elif . >= 100 then round else (. * 1000 | round / 1000) end;
     def cell: . // "" | tostring | gsub("\\|"; "\\|") | gsub("\n"; " ");
-    def tile: . // {} | del(.acc, .maxreg) | to_entries | map("\(.key)=\(.value)") | join(",");
+    def tile: . // {} | del(.acc) | to_entries | map(select(.key != "maxreg" or .value > 0) | "\(.key)=\(.value)") |
+        join(",");
     def ratio: if .ratio == null then "" else "\(.ratio | figure) over \(.vs)" +
         (if .ratio_ci95 then " (\(.ratio_ci95 | map(figure | tostring) | join(" to ")))" else "" end) end;
 
@@ -250,7 +251,8 @@ def markdown:
 # PyTorch beside a kernel.
 def rbk_report:
     def accepted: 1.03; # what a comparison must exceed with its whole interval
-    def tile: if . then del(.acc, .maxreg) | to_entries | map("\(.key)=\(.value)") | join(",") else null end;
+    def tile: if . then del(.acc) | to_entries | map(select(.key != "maxreg" or .value > 0) |
+        "\(.key)=\(.value)") | join(",") else null end;
     def inverse: if . then 1 / . else null end;
     def interval: if type == "array" and all(.[]; . != null) then . else null end; # few pairs have none
 

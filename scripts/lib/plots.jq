@@ -27,8 +27,8 @@ def sweep_cells:
     def is_canonical: .[0].group | test("\\|2,8,8,512,512,64,full\\|fp32$");
     def of_last_source: ([.[].source_sha256 | values] | last) as $now |
         map(select(.source_sha256 == null or .source_sha256 == $now));
-    def cells: map(knobs_of + {p50: .p50_us}) | group_by([.m, .warps]) |
-        map({m: .[0].m, warps: .[0].warps, p50: (map(.p50 | values) | min)});
+    def cells: map(knobs_of + {p50: .p50_us, beaten: (.status == "beaten")}) | group_by([.m, .warps]) |
+        map({m: .[0].m, warps: .[0].warps, p50: (map(.p50 | values) | min), beaten: any(.[]; .beaten)});
     [inputs | fromjson? | select(has("knobs"))] | map(select((.status != "pass" or .p50_us != null) and has_tile)) |
     group_by(.group) | (map(select(is_canonical)) + (sort_by(length) | reverse)) | .[0] // [] |
     group_by(.kernel) | map(of_last_source) | map(select(any(.[]; .p50_us != null))) |
@@ -36,10 +36,10 @@ def sweep_cells:
     sort_by(.cells | map(.p50 | values) | min) | reverse | .[:4];
 
 # The cells of $kernel: column, row, p50, and what is shown: "x" where all that was tried is infeasible or wrong, "-"
-# where nothing was tried.
+# where nothing was tried, ">" where all that ran was slower than the best and not timed to the end.
 def sweep_labels:
     def tenths: . * 10 | round / 10 | tostring | if contains(".") then . else . + ".0" end;
-    def shown: if . == null then "-" elif .p50 == null then "x"
+    def shown: if . == null then "-" elif .p50 == null then (if .beaten then ">" else "x" end)
         else .p50 | if . < 100 then tenths else round | tostring end end;
     .[] | select(.kernel == $kernel) | .cells as $c |
     ($c | map(.m) | unique) as $ms | ($c | map(.warps) | unique) as $ws |

@@ -130,8 +130,8 @@ sys.exit(10 + is_pruned(json.loads(sys.argv[1]), sys.argv[2], json.loads(sys.arg
     [ "$status" -eq 0 ]
     [[ $output == *"beaten 2, pass 2; 4 measured"* ]]
     jq -es 'map({(.knobs): [.status, .p50_us, .at_least_us]}) | add == {"m=16,warps=4": ["pass", 50, null],
-        "m=16,warps=8": ["pass", 40, null], "m=32,warps=4": ["beaten", null, 60], "m=32,warps=8": ["beaten", null, 45]}' \
-        "$work/lb/leaderboard.jsonl"
+        "m=16,warps=8": ["pass", 40, null], "m=32,warps=4": ["beaten", null, 60],
+        "m=32,warps=8": ["beaten", null, 45]}' "$work/lb/leaderboard.jsonl"
     jq -e 'map(.p50_us) == [40, 50]' "$work/lb/micro_best.json"
     sweep --kernel one --strategy grid --pool 1 # known to be beaten by what leads today
     jq -es '.[1] | .measured == 0 and .status == {beaten: 2, pass: 2}' "$work/lb/sweeps.jsonl"
@@ -140,6 +140,32 @@ sys.exit(10 + is_pruned(json.loads(sys.argv[1]), sys.argv[2], json.loads(sys.arg
     sweep --kernel one --strategy grid --pool 1
     [ "$(board .kernels.one.knobs)" = m=32,warps=8 ]
     jq -e 'map(.p50_us) == [45, 50]' "$work/lb/micro_best.json"
+}
+
+@test "the fastest tiles are tried with the register limits that let more blocks in; the board says what that gains" {
+    limits() { PYTHONPATH=scripts/lib/evo python3 -c 'import json, sys; from candidate import register_limits
+print(*register_limits(json.loads(sys.argv[1])))' "$1"; }
+    [ "$(limits '{"registers": 128, "blocks_per_sm": 2, "config": {"warps": 8}}')" = "80 64" ] # 3 and 4 blocks
+    [ "$(limits '{"registers": 168, "blocks_per_sm": 3, "config": {"warps": 4}}')" = "128 96" ]
+    [ -z "$(limits '{"registers": 40, "blocks_per_sm": 4, "config": {"warps": 16}}')" ] # 64 warps are the most
+    [ -z "$(limits '{"registers": 255, "blocks_per_sm": 1, "config": {"warps": 16}}')" ] # 64 of 255: it would spill
+    [ -z "$(limits '{"registers": null, "blocks_per_sm": 1, "config": {"warps": 4}}')" ]
+    make_stub
+    printf '%s\n' 'one 16 8 40 0 4' 'one 16 8 38 48 5' 'one 16 8 37 40 4' 'one 32 8 45 0 4' >"$STUB/limits"
+    run sweep --kernel one --strategy grid
+    [ "$status" -eq 0 ]
+    jq -es 'map(.knobs) | sort == ["m=16,warps=4", "m=16,warps=8", "m=16,warps=8,maxreg=48", "m=32,warps=4",
+        "m=32,warps=8"]' "$work/lb/leaderboard.jsonl"
+    jq -e '.status.pruned == 3' "$work/lb/sweeps.jsonl" # they let no further block in
+    [ "$(board .kernels.one.knobs)" = m=16,warps=8,maxreg=48 ]
+    [ "$(board .kernels.one.maxreg_gain)" = 1.053 ]
+    [[ $output == *"m=16,warps=8,maxreg=48  regs 64 smem 1000  the register limit gains 1.053"* ]]
+    rm -r "$work/lb"
+    sweep --kernel one --strategy grid --budget 3 # they are part of the budget
+    jq -e '.candidates == 3' "$work/lb/sweeps.jsonl"
+    rm -r "$work/lb"
+    sweep --kernel one --strategy grid -- --maxreg 64 # it is given: none is derived
+    jq -e '.candidates == 4' "$work/lb/sweeps.jsonl"
 }
 
 # Recorded sweeps once more in other orders: each candidate's first samples are drawn around its recorded median, with

@@ -2,8 +2,9 @@
 # times (KERNEL M WARPS US per line), bounds (the same for --bound, and a file to wait for), source.KERNEL (contents:
 # its sha), wrong and flaky (KERNEL M WARPS: never right, right on seed 42 alone), hold (N: the first N runs end at
 # once, those after them wait until the file is gone), no_gpu (--device cuda is not run), no_lib (nor is lib).
-# beats: --beat is heeded. --cubin writes KERNEL M WARPS. Each run that is not --compile-only adds a line to runs; a warm-up of --runs
-# (--timing none) does not.
+# beats: --beat is heeded. limits (KERNEL M WARPS US MAXREG
+# BLOCKS): other times, with blocks on a multiprocessor. --cubin writes KERNEL M WARPS. Each run
+# that is not --compile-only adds a line to runs; a warm-up of --runs (--timing none) does not.
 make_stub() {
     export STUB=$work/stub FA_BENCH=$work/fa_stub
     mkdir -p "$STUB"
@@ -17,7 +18,7 @@ make_stub() {
 # Shell words alone wherever they do: suites start this by the thousand.
 set -eu
 kernel=one m=16 warps=4 json=- cubin='' compile=0 vs='' seed=42 atol=0.001 seq=512 where=auto
-keys='' beat='' rest=0 l2=warm persist=none
+keys='' beat='' maxreg=0 blocks=null rest=0 l2=warm persist=none
 tiles='"defaults":{"m":16},"values":{"m":[16,32],"n":[64],"warps":[4,8],"acc":["fp32"],"maxreg":[0]}'
 hand='"kind":"hand","variant_of":null,"emulated":true'
 registry='[{"name":"one","default":true,"tensor_cores":"none",'$hand,$tiles'},
@@ -59,6 +60,7 @@ while [[ $# -gt 0 ]]; do
         --kernel) kernel=$2 ;; --m) m=$2 ;; --warps) warps=$2 ;; --json) json=$2 ;; --cubin) cubin=$2 ;;
         --vs) vs=$2 ;; --seed) seed=$2 ;; --atol) atol=$2 ;; --seq) seq=$2 ;; --device) where=$2 ;;
         --compile-only) compile=1 ;; --seq-kv) keys=$2 ;; --rest-ms) rest=$2 ;; --beat) beat=$2 ;;
+        --maxreg) maxreg=$2 ;;
         --l2) l2=$2 ;; --l2-persist) persist=$2 ;;
     esac
     shift
@@ -92,6 +94,11 @@ if [[ $kernel == lib && -e $STUB/no_lib ]]; then
 fi
 [[ -z $cubin ]] || echo "$kernel $m $warps" >"$cubin"
 time_of "$kernel" "$m" "$warps"
+if [[ -e $STUB/limits ]]; then
+    while read -r k w t us limit more; do
+        [[ "$k $w $t $limit" != "$kernel $m $warps $maxreg" ]] || found=$us blocks=$more
+    done <"$STUB/limits"
+fi
 us=$found status=pass vs_record=null timing=null reason=null loosened=false passed=false device='NVIDIA Stub'
 if [[ $compile -eq 0 && (-z ${STUB_LINE:-} || $given != *"--timing none"*) ]]; then
     echo "$kernel $m $warps${vs:+ vs $vs} seed $seed" >>"$STUB/runs"
@@ -150,8 +157,10 @@ if [[ $given == *--bound* && -e $STUB/bounds ]]; then
     done <"$STUB/bounds"
 fi
 [[ ! -e $STUB/says ]] || record+=$(<"$STUB/says")
+record+='"occupancy":{"blocks_per_sm":'$blocks'},'
 record+='"ptxas":{"arch":"sm_90a","registers":64,"smem_total_bytes":1000,"spill_store_bytes":0},'
-record+='"beaten":'$beaten',"timing":'$timing',"throughput":{"tflops":1},"check":{"passed":'$passed',"loosened":'$loosened'},'
+record+='"beaten":'$beaten,
+record+='"timing":'$timing',"throughput":{"tflops":1},"check":{"passed":'$passed',"loosened":'$loosened'},'
 write "$record\"vs\":$vs_record,\"provenance\":{$provenance}}"
 [[ $status != infeasible ]] || exit 3
 [[ $status == pass ]] || exit 1

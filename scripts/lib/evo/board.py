@@ -5,6 +5,7 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 
 from candidate import Candidates, Lost, Refusal, dig, kernel_words, knob_words, microseconds, replace, run_bench, say
 
@@ -152,8 +153,18 @@ class Board:
             entry.pop(name, None)
         timing = record.get("timing") or {}
         entry.update({name: timing.get(name) for name in TIMES}, sm_clock_mhz=dig(timing, "sm_clock_mhz.p50"))
+        entry.update(self.gain(line, self.log.results()))
         seeds, time = dig(record, "check.seeds"), dig(record, "provenance.time")
         return {**entry, "seeds": seeds, "time": time, "over": over}
+
+    def gain(self, line, lines):
+        """What a register limit gained: the explored time of the same tile without it over its own."""
+        bare = re.sub(",maxreg=[0-9]+", "", line["knobs"])
+        same = ("kernel", "group", "source_sha256")
+        for other in reversed(lines if bare != line["knobs"] else []):
+            if other["knobs"] == bare and is_timed(other) and all(other.get(n) == line.get(n) for n in same):
+                return {"maxreg_gain": round(other["p50_us"] / line["p50_us"], 3)}
+        return {}
 
     def line(self, knobs):
         """What the log has of this tile as it is today; what was never measured is measured now."""
@@ -187,7 +198,7 @@ class Board:
         today = [line for line in lines if line.get("source_sha256") in {sources.get(line.get("kernel"))} - {None}]
         tiles = {(line["kernel"], line["knobs"]): line for line in today}
         return [{name: line.get(name) for name in TOP} | {name: line[name] for name in SAID if line.get(name)}
-                for line in fastest_first(tiles.values())[:8]]  # fmt: skip
+                | self.gain(line, lines) for line in fastest_first(tiles.values())[:8]]  # fmt: skip
 
 
 def print_best(out):
@@ -196,4 +207,5 @@ def print_best(out):
         for row in json.load(file):
             facts = f"regs {row['registers']} smem {row['smem_bytes']}"
             said = "".join(f"  {name} {' '.join(row[name])}" for name in SAID if row.get(name))
-            print(f"{microseconds(row['p50_us'])}  {row['kernel']} {row['knobs']}  {facts}{said}")
+            gain = f"  the register limit gains {row['maxreg_gain']}" if "maxreg_gain" in row else ""
+            print(f"{microseconds(row['p50_us'])}  {row['kernel']} {row['knobs']}  {facts}{said}{gain}")

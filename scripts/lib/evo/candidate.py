@@ -18,7 +18,7 @@ RECORD_TYPES = [  # what is read of a record has its type, where it is there
     ({str}, "provenance.source_sha256 provenance.compiler provenance.driver provenance.git"),
     ({bool}, "check.loosened timing.impossible provenance.cache_hit vs.accepted"),
     ({int, float}, "timing.p50_us timing.p90_us timing.sm_clock_mhz.p50 beaten.at_least_us"),
-    ({int, float}, "ptxas.registers ptxas.smem_total_bytes ptxas.spill_store_bytes"),
+    ({int, float}, "occupancy.blocks_per_sm ptxas.registers ptxas.smem_total_bytes ptxas.spill_store_bytes"),
     ({dict}, "config problem bound"),
     ({list}, "serves needs"),
 ]
@@ -104,6 +104,19 @@ def is_pruned(bound, by, gpu, best_us):
         return False
     clocks = bound["clocks"] if by == "bound" else bound["estimate_us_low"] * bound["clock_mhz_max"]
     return clocks / gpu["clock_mhz_max"] > best_us
+
+
+def register_limits(result):
+    """Values of --maxreg that let one and two more blocks of this tile onto a multiprocessor, by ptxas's registers.
+
+    A multiprocessor has 65536 and gives them to a thread by eights. Below half of what the tile has, it only spills.
+    """
+    registers, blocks = result.get("registers"), result.get("blocks_per_sm")
+    warps = (result.get("config") or {}).get("warps")
+    if not (registers and blocks and warps):
+        return []
+    limits = [(more, 65536 // (more * 32 * warps) // 8 * 8) for more in (blocks + 1, blocks + 2)]
+    return [limit for more, limit in limits if more * warps <= 64 and max(24, registers / 2) <= limit < registers]
 
 
 class Bench:
@@ -221,6 +234,7 @@ class Candidates:
     def __init__(self, kernel, options, log, place, prune="none", gpu_facts=None):
         self.kernel, self.options, self.log, self.prune, self.gpu_facts = kernel, options, log, prune, gpu_facts
         self.place, self.best_us = place, None  # best_us: what a candidate must beat to be timed to the end
+        self.blocks = {}  # of a tile without its register limit: with it there must be more
         self.gpu, self.driver, self.arch, self.group = place
         self.command = [os.environ["FA_BENCH"], *kernel_words(kernel), *options]
 
@@ -253,6 +267,8 @@ class Candidates:
             return {**known, "known": True}
         if record["status"] != "pass":
             return self.line(record, knobs, key, compiled)
+        if (dig(record, "occupancy.blocks_per_sm") or 1) <= self.blocks.get(knobs, 0):
+            return {"knobs": knobs, "status": "pruned"}  # shared memory lets no further block in
         with contextlib.suppress(TypeError, KeyError):
             if self.prune != "none" and is_pruned(record.get("bound"), self.prune, self.gpu_facts, self.best_us):
                 return {"knobs": knobs, "status": "pruned"}
@@ -292,6 +308,7 @@ class Candidates:
             **({"at_least_us": dig(record, "beaten.at_least_us")} if record.get("beaten") else {}),
             "code": CODES.get(record["status"], 6), "p50_us": p50_us, "p90_us": dig(record, "timing.p90_us"),
             "loosened": dig(record, "check.loosened") or False, "registers": dig(record, "ptxas.registers"),
+            "blocks_per_sm": dig(record, "occupancy.blocks_per_sm"),
             "smem_bytes": dig(record, "ptxas.smem_total_bytes"), "spill_bytes": dig(record, "ptxas.spill_store_bytes"),
             **{name: dig(record, f"provenance.{name}") for name in made}, **compiled,
             **{name: record[name] for name in ("serves", "needs") if record.get(name)},

@@ -89,13 +89,15 @@ class Subject:
         self.row = next((row for row in rows if own or (row["name"] == kernel and row["kind"] == "hand")), None)
         if self.row is None:
             raise Refusal(2, f"no kernel '{kernel}' with a tile space (fa_bench --list-kernels)")
-        stated = [name for name in self.row.get("stated", []) if name not in ("acc", "maxreg")]
+        stated = [name for name in self.row.get("stated", []) if name != "acc"]
         if own and not stated:
             text = "states no knobs: // FA_SPACE: m=16,32 warps=4,8"
             raise Refusal(2, f"{kernel.removeprefix('source:')} {text}")
-        space = {name: values for name, values in self.row["values"].items() if name not in ("acc", "maxreg")}
+        space = {name: values for name, values in self.row["values"].items() if name != "acc"}
         tried = {name: values for name, values in space.items() if len(values) > 1 or name in stated}
         self.space, self.problem = pin(tried, words)
+        # Register limits follow from ptxas's registers, unless the kernel states some or the options take one.
+        self.derives_maxreg = "maxreg" not in self.space and not any(w.startswith("--maxreg") for w in self.problem)
         self.points = math.prod(map(len, self.space.values()))
         self.explore = [*self.problem]
         for name, value in EXPLORE.items():

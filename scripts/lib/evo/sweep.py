@@ -26,12 +26,13 @@ import tempfile
 import threading
 import time
 
-from board import Board, print_best
-from candidate import Candidates, Log, Place, Refusal, microseconds, parse_record, say
+from board import Board, fastest_first, print_best
+from candidate import Candidates, Log, Place, Refusal, microseconds, parse_record, register_limits, say
 from propose import proposer_of
 from subject import EMULATOR, ROOT, Gpu, Subject, kernel_rows
 
 SCRIPT = os.path.join(ROOT, "scripts/evo_sweep.sh")
+LIMITED_TILES = 4  # the fastest, which are tried with register limits once three quarters of the budget are handed out
 RUNNERS_PER_GPU = 4  # one is timed while the others load and check
 
 
@@ -181,7 +182,7 @@ class Sweep:
         self.options, self.subject, self.gpu, self.proposer, self.log = options, subject, gpu, proposer, log
         self.candidates = Candidates(subject.kernel, subject.explore, log, subject.place, options.prune, gpu.facts)
         self.answers, self.budget = queue.SimpleQueue(), min(options.budget, subject.points)
-        self.waiting, self.results, self.lost, self.best = set(), [], [], None
+        self.waiting, self.results, self.lost, self.best, self.limited = set(), [], [], None, set()
         self.handed = self.measured = self.cold = 0
         self.more = True
 
@@ -228,18 +229,41 @@ class Sweep:
             yield from [answer] if answer else map(lost, sorted(self.waiting))
 
     def hand_out(self, count):
-        count = min(count, self.budget - self.handed)
-        batch = self.proposer.propose(count)
+        count = min(count, self.options.budget - self.handed)
+        limited = self.limits()[:count]
+        batch = self.proposer.propose(count - len(limited))
         # A search starts beside the tile that the registry would take.
         if self.handed == 0 and self.options.strategy in ("evo", "tpe") and self.subject.default_tile:
             batch = list(dict.fromkeys([self.subject.default_tile, *batch]))[:count]
         for knobs in batch:
             self.proposer.tell({"knobs": knobs, "status": "pending"})
-            self.waiting.add(knobs)
+        batch += limited
+        self.waiting.update(batch)
+        self.limited.update(limited)
         self.workers.feed(batch)
         self.handed += len(batch)
-        if len(batch) < count or self.handed == self.budget:
+        self.budget = max(self.budget, self.handed)
+        if self.handed == self.options.budget or not self.waiting or (len(batch) < count and not self.may_wait()):
             self.stop()
+
+    def may_wait(self):
+        """For answers that register limits follow from. GNU parallel begins its last jobs when its input ends."""
+        return self.derives() and not self.options.sshloginfile
+
+    def derives(self):
+        return self.subject.derives_maxreg and not self.gpu.emulated
+
+    def limits(self):
+        """The fastest tiles with register limits. They are beside the strategy, which is not told of them."""
+        if not self.derives() or self.handed < self.budget * 3 // 4:
+            return []
+        tiles, found = [result for result in self.results if "maxreg=" not in result["knobs"]], []
+        for tile in fastest_first(tiles)[:LIMITED_TILES]:
+            for limit in register_limits(tile):
+                knobs = f"{tile['knobs']},maxreg={limit}"
+                self.candidates.blocks[knobs] = tile["blocks_per_sm"]
+                found += [knobs] if knobs not in self.limited else []
+        return found
 
     def stop(self):
         self.more = False
@@ -258,7 +282,8 @@ class Sweep:
             lines = [json.dumps(answer, separators=(",", ":"))]
             self.measured += 1
             self.cold += answer["cache_hit"] is False
-        kept = ("key", "knobs", "status", "p50_us", "loosened", "source_sha256", "at_least_us")
+        kept = ("key", "knobs", "status", "p50_us", "loosened", "source_sha256", "at_least_us",
+                "registers", "blocks_per_sm", "config")
         result = {name: answer.get(name) for name in kept}
         result["status"] = result["status"] or "not_run"
         if result["status"] == "pass" and result["p50_us"] is not None:
@@ -267,7 +292,8 @@ class Sweep:
         self.results.append(result)
         # A loser guides the search by what it takes at least; no board has it.
         beaten = {"status": "pass", "p50_us": result["at_least_us"]} if result["status"] == "beaten" else {}
-        self.proposer.tell({**result, **beaten})
+        if knobs not in self.limited:
+            self.proposer.tell({**result, **beaten})
         self.ended = time.time()
         if sys.stderr.isatty() or len(self.results) % pool == 0 or not self.waiting:
             self.show()
