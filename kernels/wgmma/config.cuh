@@ -20,9 +20,9 @@
 #define KEEP_REFERENCES (FA_SPLITS > 1 || ((FA_LSE || SINK) && FA_DIM_V <= 64))
 
 /* Beyond dense forward */
-#define SERVES                                                                                         \
-    (FA_FEATURE_VARLEN | FA_FEATURE_WINDOW | FA_FEATURE_CHUNK | FA_FEATURE_SOFTCAP | FA_FEATURE_SINK | \
-     FA_FEATURE_ALIBI | FA_FEATURE_DIM_V)
+#define SERVES                                                                                          \
+    (FA_FEATURE_VARLEN | FA_FEATURE_PAGED | FA_FEATURE_WINDOW | FA_FEATURE_CHUNK | FA_FEATURE_SOFTCAP | \
+     FA_FEATURE_SINK | FA_FEATURE_ALIBI | FA_FEATURE_DIM_V)
 
 constexpr int CONSUMERS = FA_WARPS / 4;
 constexpr int BLOCK_THREADS = 128 * (CONSUMERS + 1);

@@ -4,7 +4,7 @@
 #define FA_WGMMA_RING_CUH
 
 #include "wgmma/config.cuh"
-#include "wgmma/pipeline.cuh"
+#include "wgmma/pages.cuh"
 
 constexpr int TILES_KNOWN = 4; /* a power of two */
 
@@ -81,7 +81,34 @@ __device__ __forceinline__ void prefetch_q(const fa_params &p, const block_tile 
  * claim the next long one while other blocks run out of work. */
 constexpr int TICKET_AHEAD = 3;
 
-/* The producer, one thread. Key tiles come last to first. K runs one tile ahead of V, as the consumers use them. The
+/* The next ticket, for a thread, or for a warp of which one lane leads. */
+__device__ __forceinline__ int draw_ticket(const scheduler &tiles, bool leads)
+{
+    if constexpr (!HAS_PAGES)
+        return tiles.draw();
+    return __shfl_sync(ALL_LANES, leads ? tiles.draw() : 0, __ffs(__ballot_sync(ALL_LANES, leads)) - 1);
+}
+
+/* A tile of K and one of V from `row` on, as TMA counts the rows of keys. */
+template <bool VALUES>
+__device__ __forceinline__ void load_keys(const fa_params &p, const shared_layout &at, pipeline_state &to, int row,
+                                          const block_tile &tile, const tma_row &key0, bool leads)
+{
+    constexpr int BOXES_OF = VALUES ? BOXES_V : BOXES;
+    const fa_tensor_map *map = VALUES ? &p.v_map : &p.k_map;
+    const unsigned ring_s = VALUES ? at.v_s : at.k_s;
+    const unsigned full = VALUES ? at.v_full : at.k_full, empty = VALUES ? at.v_empty : at.k_empty;
+#if FA_FEATURES & FA_FEATURE_PAGED
+    const paged_rows rows =
+        VALUES ? kv_rows_of(p, p.v, p.v_stride_b, p.v_stride_h, p.v_stride_s, tile.seq.batch, tile.kv_head)
+               : kv_rows_of(p, p.k, p.k_stride_b, p.k_stride_h, p.k_stride_s, tile.seq.batch, tile.kv_head);
+    load_kv_from_pages<BOXES_OF, VALUES>(map, rows, ring_s, full, empty, to, row, tile.seq.seq_kv, tile.kv_head, leads);
+#else
+    load_kv<BOXES_OF>(map, ring_s, full, empty, to, row_in_map(p, row), tile.kv_head, key0.batch);
+#endif
+}
+
+/* The producer, one thread, or with pages a warp of which one lane leads. Key tiles come last to first. K runs one tile ahead of V, as the consumers use them. The
  * next tile is known before this one's last V is loaded, so the ticket's round trip and the divisions cost no time.
  * With two buffers of Q the next Q is loaded before that V, with one buffer after the next tile's first K. */
 __device__ __forceinline__ void produce(const fa_params &p, const shared_layout &at, announced_tile *tiles_s,
@@ -92,37 +119,37 @@ __device__ __forceinline__ void produce(const fa_params &p, const shared_layout 
     block_tile tile;
     int count = 0;
     bool more = tiles.first(tile);
-    if (Q_EARLY && more)
+    const bool leads = !HAS_PAGES || elect_one();
+    if (Q_EARLY && more && leads)
         load_q(p, at, tiles_s, q_to, count, tile);
     for (; more; ++count) {
         const tma_row key0 = tma_key_row(p, tile.seq, tile.first_key);
         const int last_row = key0.row + (FA_SPLITS > 1 ? tile.first_key_tile * FA_N : 0);
         int row = key0.row + (tile.key_tiles - 1) * FA_N;
-        load_kv<BOXES>(&p.k_map, at.k_s, at.k_full, at.k_empty, k_to, row_in_map(p, row), tile.kv_head, key0.batch);
-        if (!Q_EARLY)
+        load_keys<false>(p, at, k_to, row, tile, key0, leads);
+        if (!Q_EARLY && leads)
             load_q(p, at, tiles_s, q_to, count, tile);
         const int draw_row = min(row, last_row + TICKET_AHEAD * FA_N);
         int ticket = 0;
         for (;; row -= FA_N) {
             if (row == draw_row)
-                ticket = tiles.draw();
+                ticket = draw_ticket(tiles, leads);
             if (row == last_row)
                 break;
-            load_kv<BOXES>(&p.k_map, at.k_s, at.k_full, at.k_empty, k_to, row_in_map(p, row - FA_N), tile.kv_head,
-                           key0.batch);
-            load_kv<BOXES_V>(&p.v_map, at.v_s, at.v_full, at.v_empty, v_to, row_in_map(p, row), tile.kv_head,
-                             key0.batch);
+            load_keys<false>(p, at, k_to, row - FA_N, tile, key0, leads);
+            load_keys<true>(p, at, v_to, row, tile, key0, leads);
         }
         block_tile next = tile;
         more = tiles.next(ticket, next);
-        if (more && Q_EARLY)
+        if (more && Q_EARLY && leads)
             load_q(p, at, tiles_s, q_to, count + 1, next);
-        else if (more)
+        else if (more && leads)
             prefetch_q(p, next);
-        load_kv<BOXES_V>(&p.v_map, at.v_s, at.v_full, at.v_empty, v_to, row_in_map(p, last_row), tile.kv_head,
-                         key0.batch);
+        load_keys<true>(p, at, v_to, last_row, tile, key0, leads);
         tile = next;
     }
+    if (!leads)
+        return;
     end_q(at, tiles_s, q_to, count);
     tiles.leave();
 }

@@ -179,8 +179,12 @@ __device__ __forceinline__ void recompute_s_from_memory(const fa_params &p, floa
     const sequence seq = sequence_of_tile(p, tile);
     const int lane = thread % 32, row = thread / 32 * 16 + lane % 16, left = seq.seq_kv - key0 - lane / 4;
     const int kv_head = static_cast<unsigned>(tile.z) / static_cast<unsigned>(p.heads / p.kv_heads);
+#if FA_FEATURES & FA_FEATURE_PAGED
+    const paged_rows rows = kv_rows_of(p, p.k, p.k_stride_b, p.k_stride_h, p.k_stride_s, seq.batch, kv_head);
+#else
     const fa_element *k_g = key_rows(p.k, seq, p.k_stride_b, p.k_stride_h, p.k_stride_s, kv_head) +
                             (key0 + lane / 4) * p.k_stride_s + lane % 4 * 2;
+#endif
 #pragma unroll
     for (int i = 0; i < FA_N / 2; ++i)
         s_r[i] = 0.0f;
@@ -189,18 +193,26 @@ __device__ __forceinline__ void recompute_s_from_memory(const fa_params &p, floa
         unsigned a[4];
         ldmatrix_x4_at(a, q_s + (step / BOX_STEPS * 64 + row) * BOX_ROW_BYTES +
                               ((step % BOX_STEPS * 2 + lane / 16) ^ swizzle_of_row(row)) * 16);
+#if !(FA_FEATURES & FA_FEATURE_PAGED)
         const fa_element *from_g = k_g + column_of_place(16 * step);
+#endif
 #pragma unroll
         for (int j = 0; j < FA_N / 8; ++j) {
             unsigned b[2] = {0, 0};
             if (8 * j < left) {
+#if FA_FEATURES & FA_FEATURE_PAGED
+                const fa_element *from_g =
+                    row_at(rows, key0 + lane / 4 + 8 * j, column_of_place(16 * step) + lane % 4 * 2);
+#endif
                 b[0] = ld_global_4_ordered(from_g);
                 if (FA_DIM % 16 == 0 || 16 * step + 8 < FA_DIM)
                     b[1] = ld_global_4_ordered(from_g + 8);
             }
             mma_m16n8k16(reinterpret_cast<float(&)[4]>(s_r[4 * j]), a, b);
+#if !(FA_FEATURES & FA_FEATURE_PAGED)
             from_g += 8 * p.k_stride_s;
             make_opaque(from_g);
+#endif
         }
     }
 }

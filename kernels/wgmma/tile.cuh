@@ -38,7 +38,7 @@ __device__ __forceinline__ tma_row tma_query_row(const fa_params &p, const seque
 
 __device__ __forceinline__ tma_row tma_key_row(const fa_params &p, const sequence &seq, int key)
 {
-    if constexpr (HAS_VARLEN)
+    if constexpr (HAS_VARLEN && !HAS_PAGES)
         return {key + max(p.seq_kv, 1) - seq.seq_kv, max(seq.first_kv + seq.seq_kv, 1)};
     return {key, seq.batch};
 }
@@ -69,7 +69,7 @@ __device__ __forceinline__ tile_keys find_tile_keys(const fa_params &p, const se
 {
 #if KEY_RANGES
     const key_range keys = keys_seen_by_any(p, seq, row0, min(row0 + FA_M, seq.seq_q) - 1);
-    const int first = min(keys.first, keys.end);
+    const int first = min(keys.first, keys.end) & (HAS_PAGES ? ~15 : ~0); /* where a box may begin */
     return {first, max(1, ceil_div(keys.end - first, FA_N))};
 #else
     return {0, count_key_tiles(p, row0, FA_M)};
