@@ -8,10 +8,11 @@
  * Knobs: m = 16 * warps, packed rows; n, keys per tile; warps, 4 or 8 that compute (beside 4 for loads); stages of K
  *   and of V; splits.
  * Shared memory: Q [warps / 4][boxes][64][64], K [stages][boxes][n][64], V likewise, ones, barriers, a flag.
- * Limits: as wgmma. */
-#include "shared/packed.cuh"
+ * Features: lengths, windows, chunks, sinks, pages of a multiple of 16 rows (wgmma/pages.cuh).   Limits: as wgmma. */
 #include "wgmma/combine.cuh"
-#include "wgmma/pipeline.cuh"
+#include "wgmma/packed_work.cuh"
+#include "wgmma/pages.cuh"
+#include "shared/score.cuh"
 #include "wgmma/softmax.cuh"
 
 constexpr int CONSUMERS = FA_WARPS / 4;
@@ -33,13 +34,15 @@ static_assert(FA_SPLITS >= 1, "splits 0 is chosen by the rules of the kernel, no
  * launch. */
 FA_KERNEL_INFO(.threads = BLOCK_THREADS, .smem_dynamic_bytes = SMEM_BYTES, .grid = FA_GRID_TILES,
                .workspace_bytes_per_block = FA_SPLITS > 1 ? UNIT_BYTES : 0,
-               .workspace_bytes_fixed = FA_SPLITS > 1 ? 16 : 0, .tma_q_rows = 64, .tma_k_rows = FA_N,
-               .tma_v_rows = FA_N, .tma_o_rows = 64, .tma_cols = 64, .pack_heads = 1, .writes_lse = FA_LSE,
-               .serves_bf16 = 1);
+               .workspace_bytes_fixed = FA_SPLITS > 1 ? 16 : 0, .tma_q_rows = 64, .tma_k_rows = BOX_KEYS,
+               .tma_v_rows = BOX_KEYS, .tma_o_rows = 64, .tma_cols = 64, .pack_heads = 1, .writes_lse = FA_LSE,
+               .serves_bf16 = 1,
+               .serves = FA_FEATURE_VARLEN | FA_FEATURE_PAGED | FA_FEATURE_WINDOW | FA_FEATURE_CHUNK | FA_FEATURE_SINK,
+               .page_rows = PAGE_BOX);
 
 /* Per thread after setmaxnreg; the block's total stays what it had at launch. */
-constexpr int PRODUCER_REGISTERS = CONSUMERS == 1 ? 40 : 24;
-constexpr int CONSUMER_REGISTERS = BLOCKS_PER_SM == 2 ? 216 : 240;
+constexpr int PRODUCER_REGISTERS = CONSUMERS == 1 || HAS_PAGES ? 40 : 24;
+constexpr int CONSUMER_REGISTERS = BLOCKS_PER_SM == 2 ? 216 : HAS_PAGES ? 232 : 240;
 static_assert(PRODUCT_REGISTERS + SPARE_REGISTERS <= CONSUMER_REGISTERS,
               "n: S, O and P of this n and dim do not fit the registers of a thread");
 
@@ -49,20 +52,36 @@ struct shared_layout {
     unsigned k_full, k_empty, v_full, v_empty;
 };
 
-/* The producer, one thread: loads key tiles [first, end). */
-__device__ __forceinline__ void produce(const fa_params &p, const shared_layout &at, const packed_tile &tile, int first,
-                                        int end, pipeline_state &k_to, pipeline_state &v_to)
+/* The producer loads key tiles [first, end): one thread, or with pages a warp of which one lane leads. */
+__device__ __forceinline__ void produce(const fa_params &p, const shared_layout &at, const packed_tile &tile,
+                                        const sequence &seq, int first, int end, pipeline_state &k_to,
+                                        pipeline_state &v_to, bool leads)
 {
+#if FA_FEATURES & FA_FEATURE_PAGED
+    const paged_rows k = kv_rows_of(p, p.k, p.k_stride_b, p.k_stride_h, p.k_stride_s, seq.batch, tile.kv_head);
+    const paged_rows v = kv_rows_of(p, p.v, p.v_stride_b, p.v_stride_h, p.v_stride_s, seq.batch, tile.kv_head);
+#else
+    const tma_row key0 = tma_key_row(p, seq, 0);
+#endif
     for (int n = first; n < end; ++n) {
-        load_kv<BOXES>(&p.k_map, at.k_s, at.k_full, at.k_empty, k_to, n * FA_N, tile.kv_head, tile.batch);
-        load_kv<BOXES_V>(&p.v_map, at.v_s, at.v_full, at.v_empty, v_to, n * FA_N, tile.kv_head, tile.batch);
+#if FA_FEATURES & FA_FEATURE_PAGED
+        load_kv_from_pages<BOXES, false>(&p.k_map, k, at.k_s, at.k_full, at.k_empty, k_to, n * FA_N, seq.seq_kv,
+                                         tile.kv_head, leads);
+        load_kv_from_pages<BOXES_V, true>(&p.v_map, v, at.v_s, at.v_full, at.v_empty, v_to, n * FA_N, seq.seq_kv,
+                                          tile.kv_head, leads);
+#else
+        const int row = row_in_map(p, key0.row + n * FA_N);
+        load_kv<BOXES>(&p.k_map, at.k_s, at.k_full, at.k_empty, k_to, row, tile.kv_head, key0.batch);
+        load_kv<BOXES_V>(&p.v_map, at.v_s, at.v_full, at.v_empty, v_to, row, tile.kv_head, key0.batch);
+#endif
     }
 }
 
 /* The rows of Q of a warpgroup to q_s, as TMA would lay them; zero past the last row and past dim. */
-__device__ __forceinline__ void load_q(const fa_params &p, const packed_tile &tile, unsigned q_s, int row0, int thread)
+__device__ __forceinline__ void load_q(const fa_params &p, const packed_tile &tile, const sequence &seq, unsigned q_s,
+                                       int row0, int thread)
 {
-    const fa_element *q_g = static_cast<const fa_element *>(p.q) + tile.batch * p.q_stride_b;
+    const fa_element *q_g = query_rows(p.q, seq, p.q_stride_b, p.q_stride_h, p.q_stride_s, 0);
 #pragma unroll 2
     for (int item = thread; item < 64 * DIM_PAD / 8; item += 128) {
         const int at = item / (DIM_PAD / 8), chunk = item % (DIM_PAD / 8);
@@ -78,12 +97,16 @@ __device__ __forceinline__ void load_q(const fa_params &p, const packed_tile &ti
 /* Attention of a warpgroup's 64 rows from row0 on to the block's keys. Sets o_r and rows; sums as in softmax_rows. The
  * softmax of a key tile runs under P V of the one before. */
 __device__ __forceinline__ void attend(const fa_params &p, const shared_layout &at, const packed_tile &tile,
-                                       const tile_range &keys, float (&o_r)[O_REGS], softmax_rows &rows, unsigned q_s,
-                                       int row0, int thread)
+                                       const sequence &seq, const tile_range &keys, float (&o_r)[O_REGS],
+                                       softmax_rows &rows, unsigned q_s, int row0, int thread)
 {
     const int lane = thread % 32;
     const unsigned q_word = uniform_by_shuffle(descriptor_start(q_s));
     const float scale_log2 = p.scale * LOG2_E;
+#if FA_FEATURES
+    const row_limits limits = find_limits(p, tile, seq, row0, thread);
+    auto mask = [&](float(&s_r)[FA_N / 2], int n) { mask_by_limits(s_r, limits, n * FA_N, lane); };
+#else
     const int seen_by_all = unmasked_keys(p, find_packed_row(tile, row0).query);
     int limit[2];
 #pragma unroll
@@ -94,6 +117,7 @@ __device__ __forceinline__ void attend(const fa_params &p, const shared_layout &
         if (key0 + FA_N > seen_by_all)
             mask_columns(s_r, limit_here, lane);
     };
+#endif
     float s_r[FA_N / 2], rescale_r[2];
     unsigned p_r[FA_N / 4];
     pipeline_state k = {0, 0}, v = {0, 0};
@@ -127,6 +151,8 @@ __device__ __forceinline__ void attend(const fa_params &p, const shared_layout &
         wgmma_wait<1>(); /* S is complete; its softmax runs under P V */
         fence_operand(s_r);
         mask(s_r, n);
+        if (HAS_FIRST_KEY)
+            first_ref_of_late_rows(s_r, rows, scale_log2);
         const bool raised = online_softmax(s_r, rows, rescale_r, scale_log2, [&](float(&again)[FA_N / 2]) {
             recompute_s(again, q_s, k_s, thread);
             mask(again, n);
@@ -151,22 +177,41 @@ __device__ __forceinline__ void attend(const fa_params &p, const shared_layout &
     fence_operand(o_r);
 }
 
+__device__ __forceinline__ void clear_output(float (&o_r)[O_REGS])
+{
+#pragma unroll
+    for (int i = 0; i < O_REGS; ++i)
+        o_r[i] = 0.0f;
+}
+
+/* The factor of a row's output, its sink included; stores the log-sum-exp where `says`. */
+__device__ __forceinline__ float finish_row(const fa_params &p, const sequence &seq, const packed_row &row, float ref,
+                                            float sum, bool says)
+{
+    const float weight = add_sink(p, row.head, ref, sum);
+#if FA_LSE
+    if (row.exists && says)
+        store_lse(p, seq, row.head, row.query, log_sum_exp(ref, sum));
+#endif
+    return inverse_of_sum(sum) * weight;
+}
+
 /* Stores O = o_r / sums of a thread's two rows. */
 __device__ __forceinline__ void store_output(const fa_params &p, const float (&o_r)[O_REGS], const row_sums &sums)
 {
-    const packed_tile tile = find_packed_tile(p, reload_block_index());
+    packed_tile tile = find_packed_tile(p, reload_block_index());
+    sequence seq = own_sequence(p, tile.batch);
+    if constexpr (HAS_VARLEN)
+        find_in_sequences(p, tile, seq);
     const int thread = reload_thread_index() - 128, lane = thread % 32;
     const int row0 = tile.row0 + thread / 32 * 16 + lane / 4;
     const packed_row row[2] = {find_packed_row(tile, row0), find_packed_row(tile, row0 + 8)};
-#if FA_LSE
-#pragma unroll
-    for (int h = 0; h < 2; ++h)
-        if (row[h].exists && lane % 4 == 0)
-            store_lse(p, tile.batch, row[h].head, row[h].query, log_sum_exp(sums.ref[h], sums.sum[h]));
-#endif
-    const float scale[2] = {inverse_of_sum(sums.sum[0]), inverse_of_sum(sums.sum[1])};
+    const float scale[2] = {finish_row(p, seq, row[0], sums.ref[0], sums.sum[0], lane % 4 == 0),
+                            finish_row(p, seq, row[1], sums.ref[1], sums.sum[1], lane % 4 == 0)};
     auto place = [&](int h) {
-        return row[h].exists ? place_of_row(p, sequence_of(p, tile.batch), row[h].head, row[h].query) : nullptr;
+        return row[h].exists
+                   ? place_of_row(p, HAS_VARLEN ? seq : own_sequence(p, tile.batch), row[h].head, row[h].query)
+                   : nullptr;
     };
     store_o_direct(o_r, scale, place, lane);
 }
@@ -227,7 +272,7 @@ __device__ __forceinline__ void read_quarters(const warp_parts &parts, float (&o
 }
 
 /* Stores a quarter of the columns of O, and by the first warp the log-sum-exp. */
-__device__ __forceinline__ void store_quarter(const fa_params &p, const packed_tile &tile,
+__device__ __forceinline__ void store_quarter(const fa_params &p, const packed_tile &tile, const sequence &seq,
                                               const float (&o_r)[4 * QUARTER], const row_sums &sums, int quarter,
                                               int lane)
 {
@@ -236,12 +281,8 @@ __device__ __forceinline__ void store_quarter(const fa_params &p, const packed_t
         const packed_row row = find_packed_row(tile, tile.row0 + lane / 4 + 8 * h);
         if (!row.exists)
             continue;
-#if FA_LSE
-        if (quarter == 0 && lane % 4 == 0)
-            store_lse(p, tile.batch, row.head, row.query, log_sum_exp(sums.ref[h], sums.sum[h]));
-#endif
-        const float scale = inverse_of_sum(sums.sum[h]);
-        fa_element *row_g = place_of_row(p, sequence_of(p, tile.batch), row.head, row.query);
+        const float scale = finish_row(p, seq, row, sums.ref[h], sums.sum[h], quarter == 0 && lane % 4 == 0);
+        fa_element *row_g = place_of_row(p, HAS_VARLEN ? seq : own_sequence(p, tile.batch), row.head, row.query);
 #pragma unroll
         for (int i = 0; i < QUARTER; ++i) {
             const int place = 8 * (quarter * QUARTER + i);
@@ -254,8 +295,8 @@ __device__ __forceinline__ void store_quarter(const fa_params &p, const packed_t
 
 /* Writes the block's part of the only 16 rows; the last to arrive combines all parts. */
 __device__ __forceinline__ void finish_by_warpgroup(const fa_params &p, const float (&o_r)[O_REGS],
-                                                    const row_sums &sums, const packed_tile &tile, unsigned last_s,
-                                                    int warp, int lane)
+                                                    const row_sums &sums, const packed_tile &tile, const sequence &seq,
+                                                    unsigned last_s, int warp, int lane)
 {
     const warp_parts parts = parts_of_warp(p, tile.unit, 0, lane);
     if (warp == 0) {
@@ -269,7 +310,7 @@ __device__ __forceinline__ void finish_by_warpgroup(const fa_params &p, const fl
     float all_r[4 * QUARTER];
     row_sums all;
     read_quarters(parts, all_r, all, warp);
-    store_quarter(p, tile, all_r, all, warp, lane);
+    store_quarter(p, tile, seq, all_r, all, warp, lane);
 }
 #endif
 
@@ -284,10 +325,13 @@ __device__ __forceinline__ void finish(const fa_params &p, float (&o_r)[O_REGS],
         sums.sum[h] = SUM_BY_MMA ? o_r[O_REGS - 4 + 2 * h] : quad_sum(rows.sum[h]);
     }
 #if FA_SPLITS > 1
-    const packed_tile tile = find_packed_tile(p, reload_block_index());
+    packed_tile tile = find_packed_tile(p, reload_block_index());
+    sequence seq = own_sequence(p, tile.batch);
+    if constexpr (HAS_VARLEN)
+        find_in_sequences(p, tile, seq);
     const int thread = threadIdx.x - 128, warp = uniform_by_shuffle(thread / 32), lane = thread % 32;
     if (tile.rows - tile.row0 <= 16) {
-        finish_by_warpgroup(p, o_r, sums, tile, base_s + LAST_OFFSET, warp, lane);
+        finish_by_warpgroup(p, o_r, sums, tile, seq, base_s + LAST_OFFSET, warp, lane);
         return;
     }
     const warp_parts parts = parts_of_warp(p, tile.unit, warp, lane);
@@ -306,20 +350,29 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
     const unsigned k_s = q_s + Q_BYTES, v_s = k_s + RING_BYTES;
     const shared_layout at = {
         k_s, v_s, v_s + RING_BYTES, bars, bars + 8 * FA_STAGES, bars + 16 * FA_STAGES, bars + 24 * FA_STAGES};
-    const packed_tile tile = find_packed_tile(p, blockIdx.x);
-    const tile_range keys = tile_range_of(count_key_tiles(p, last_query(tile), 1), tile.split);
+    packed_tile tile = find_packed_tile(p, blockIdx.x);
+    sequence seq = own_sequence(p, tile.batch);
+    if constexpr (HAS_VARLEN)
+        if (!find_in_sequences(p, tile, seq))
+            return;
+    const tile_range keys = find_tiles(p, tile, seq);
     const int warp = uniform_by_shuffle(threadIdx.x / 32), warpgroup = warp / 4 - 1, thread = threadIdx.x % 128;
     const int row0 = tile.row0 + 64 * warpgroup;
-    const bool producer = warp == 0 && elect_one();
+    const bool leads = warp == 0 && elect_one(), producer = HAS_PAGES ? warp == 0 : leads;
     pipeline_state k_to = {0, 0}, v_to = {0, 0};
     const int filled = min(keys.first + FA_STAGES, keys.end);
-    if (producer) { /* the first loads are on their way while Q is loaded */
+    if (leads) { /* the first loads are on their way while Q is loaded */
         init_kv_barriers(at, CONSUMERS > 1 && tile.row0 + 64 >= tile.rows ? 4 : FA_WARPS);
         mbarrier_init_fence();
-        produce(p, at, tile, keys.first, filled, k_to, v_to);
+        if (!HAS_PAGES)
+            produce(p, at, tile, seq, keys.first, filled, k_to, v_to, leads);
+    }
+    if (HAS_PAGES && producer) {
+        __syncwarp();
+        produce(p, at, tile, seq, keys.first, filled, k_to, v_to, leads);
     }
     if (warpgroup >= 0) {
-        load_q(p, tile, q_s + warpgroup * Q_TILE_BYTES, row0, thread);
+        load_q(p, tile, seq, q_s + warpgroup * Q_TILE_BYTES, row0, thread);
         fill_ones<128 * CONSUMERS>(at.ones_s, threadIdx.x - 128);
         fence_async_proxy();
     }
@@ -327,7 +380,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
     if (warpgroup < 0) {
         setmaxnreg_dec<PRODUCER_REGISTERS>();
         if (producer)
-            produce(p, at, tile, filled, keys.end, k_to, v_to);
+            produce(p, at, tile, seq, filled, keys.end, k_to, v_to, leads);
         return;
     }
     setmaxnreg_inc<CONSUMER_REGISTERS>();
@@ -335,6 +388,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
         return;
     float o_r[O_REGS];
     softmax_rows rows = {{NO_MAX, NO_MAX}, {0.0f, 0.0f}};
-    attend(p, at, tile, keys, o_r, rows, q_s + warpgroup * Q_TILE_BYTES, row0, thread);
+    if (FA_FEATURES && keys.first == keys.end)
+        clear_output(o_r);
+    else
+        attend(p, at, tile, seq, keys, o_r, rows, q_s + warpgroup * Q_TILE_BYTES, row0, thread);
     finish(p, o_r, rows, q_s);
 }

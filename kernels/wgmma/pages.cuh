@@ -15,7 +15,7 @@ __device__ __forceinline__ void load_last_values(const paged_rows &rows, unsigne
                                                  int seq_kv)
 {
     constexpr int CHUNKS = DIM_PAD_V / 8, BOX_CHUNKS = BOX_COLS / 8;
-#pragma unroll 2
+#pragma unroll 1
     for (int item = threadIdx.x % 32; item < (FA_N - first) * CHUNKS; item += 32) {
         const int row = first + item / CHUNKS, chunk = item % CHUNKS, box = chunk / BOX_CHUNKS;
         const int column = column_of_place(chunk * 8);
@@ -38,9 +38,11 @@ __device__ __forceinline__ void load_kv_from_pages(const fa_tensor_map *map, con
     const unsigned bar = full + 8 * to.stage, tile_s = ring_s + to.stage * (FA_N * BOXES_OF * BOX_ROW_BYTES);
     const int lane = threadIdx.x % 32, left = max(min(seq_kv - key0, FA_N), 0);
     const int boxes = (VALUES ? left : left + PAGE_BOX - 1) / PAGE_BOX;
-    page_place mine = {0, 0};
-    if (lane < boxes)
-        mine = place_in_pages(rows, key0 + lane * PAGE_BOX);
+    int page = 0, page_row = 0;
+    if (lane < boxes) {
+        const unsigned key = key0 + lane * PAGE_BOX, entry = key / rows.size;
+        page = rows.table[entry], page_row = key - entry * rows.size;
+    }
     mbarrier_wait(empty + 8 * to.stage, to.phase ^ 1);
     if (VALUES && boxes < FA_N / PAGE_BOX)
         load_last_values(rows, tile_s, key0, boxes * PAGE_BOX, seq_kv);
@@ -49,12 +51,12 @@ __device__ __forceinline__ void load_kv_from_pages(const fa_tensor_map *map, con
         mbarrier_arrive_expect(bar, boxes * BOXES_OF * PAGE_BOX * BOX_ROW_BYTES);
 #pragma unroll 1
     for (int i = 0; i < boxes; ++i) {
-        const int page = __shfl_sync(ALL_LANES, mine.page, i), row = __shfl_sync(ALL_LANES, mine.row, i);
+        const int from = __shfl_sync(ALL_LANES, page, i), row = __shfl_sync(ALL_LANES, page_row, i);
         if (leads)
 #pragma unroll
             for (int box = 0; box < BOXES_OF; ++box)
                 tma_load(tile_s + (box * FA_N + i * PAGE_BOX) * BOX_ROW_BYTES, map, bar, column_of_box(box), row,
-                         kv_head, page);
+                         kv_head, from);
     }
     advance<FA_STAGES>(to);
 }

@@ -108,8 +108,9 @@ __device__ __forceinline__ void load_keys(const fa_params &p, const shared_layou
 #endif
 }
 
-/* The producer, one thread, or with pages a warp of which one lane leads. Key tiles come last to first. K runs one tile ahead of V, as the consumers use them. The
- * next tile is known before this one's last V is loaded, so the ticket's round trip and the divisions cost no time.
+/* The producer, one thread, or with pages a warp of which one lane leads. Key tiles come last to first. K runs one tile
+ * ahead of V, as the consumers use them. The next tile is known before this one's last V is loaded, so the ticket's
+ * round trip and the divisions cost no time.
  * With two buffers of Q the next Q is loaded before that V, with one buffer after the next tile's first K. */
 __device__ __forceinline__ void produce(const fa_params &p, const shared_layout &at, announced_tile *tiles_s,
                                         scheduler tiles)

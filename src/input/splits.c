@@ -86,8 +86,24 @@ static int32_t choose_balanced_splits(const fa_knobs *knobs, const fa_problem *p
     return best;
 }
 
-int32_t fa_splits_choose(const fa_kernel_row *row, const fa_knobs *knobs, const fa_problem *problem, int32_t sm_count)
+/* The problem with as many keys as its query rows see together, where a window or a chunk leaves less than all. */
+static fa_problem with_keys_seen(const fa_problem *problem)
 {
+    fa_problem seen = *problem;
+    int64_t keys = problem->seq_kv;
+    if (problem->chunk > 0 && problem->chunk + (int64_t)problem->seq_q < keys)
+        keys = problem->chunk + (int64_t)problem->seq_q;
+    if (problem->windowed && problem->window_left >= 0 && problem->window_right >= 0) {
+        const int64_t window = (int64_t)problem->window_left + problem->window_right + problem->seq_q;
+        keys = window < keys ? window : keys;
+    }
+    seen.seq_kv = (int32_t)keys;
+    return seen;
+}
+
+int32_t fa_splits_choose(const fa_kernel_row *row, const fa_knobs *knobs, const fa_problem *of, int32_t sm_count)
+{
+    const fa_problem seen = with_keys_seen(of), *problem = &seen;
     enum { SPLIT_KEYS = 1024, PACKED_SPLIT_KEYS = 256, BALANCED_SPLIT_KEYS = 512, SPLITS_MAX = 64 };
     if (row == NULL || row->space.splits == NULL)
         return 1;

@@ -61,6 +61,12 @@ mla=("--race --schedule random --heads 12 --page-size 64 --lengths 6:330,1:70,2:
     "--schedule greedy --batch 1 --heads 16 --seq 1 --seq-kv 600 --splits 1 --dist outlier --scale 1"
     "--race --schedule ascending --batch 1 --heads 16 --seq 1 --seq-kv 330 --page-size 128 --splits 1")
 
+tile[wgmma_decode:pages]="--m 128 --n 64 --warps 8 --stages 2 --heads 8 --kv-heads 2 --lse"
+pages=("--race --schedule random --page-size 16 --lengths 25:330,1:70,2:0,20:150 --causal"
+    "--race --schedule descending --page-size 48 --batch 2 --seq 3 --seq-kv 250 --splits 2"
+    "--schedule random --page-size 32 --lengths 1:300,1:33 --dtype bf16"
+    "--race --schedule greedy --page-size 16 --batch 1 --seq 1 --seq-kv 200")
+
 verdict_of() { # KERNEL VARIANT: what objects; nothing when it passes
     local options
     read -ra options <<<"${tile[$1]} $2"
@@ -81,6 +87,7 @@ while IFS=$'\t' read -r kernel file what command; do
     else
         tried=("${variants[@]}")
         [[ $kernel != *:features ]] || tried=("${features[@]}")
+        [[ $kernel != *:pages ]] || tried=("${pages[@]}")
         [[ $kernel != wgmma_mla ]] || tried=("${mla[@]}")
         for variant in "${tried[@]}"; do
             by=$(verdict_of "$kernel" "$variant" || true)
