@@ -168,6 +168,31 @@ print(*register_limits(json.loads(sys.argv[1])))' "$1"; }
     jq -e '.candidates == 4' "$work/lb/sweeps.jsonl"
 }
 
+@test "a tile larger than one with too much shared memory is not compiled; of recorded sweeps none of these ran" {
+    make_stub
+    printf '%s\n' 'one 16 8' >"$STUB/too_large"
+    sweep --kernel one --strategy grid --pool 1
+    jq -e '.status == {infeasible: 1, pass: 2, pruned: 1}' "$work/lb/sweeps.jsonl" # m=32,warps=8 is larger
+    [ "$(grep -c -- '--m 32 --warps 8' "$STUB/commands")" -eq 0 ]
+    gunzip -c studies/sweep_candidates.jsonl.gz evidence/*/leaderboard.jsonl.gz >"$work/recorded"
+    PYTHONPATH=scripts/lib/evo python3 - "$work/recorded" <<'END'
+import collections, json, sys
+from candidate import TOO_LARGE, is_larger
+spaces, spared = collections.defaultdict(dict), 0
+for line in open(sys.argv[1]):
+    row = json.loads(line)
+    spaces[row["kernel"], row["group"]][row["knobs"]] = row
+for points in spaces.values():
+    large = [knobs for knobs, row in points.items() if TOO_LARGE in (row.get("reason") or "")]
+    for knobs, row in points.items():
+        if any(knobs != than and is_larger(knobs, than) for than in large):
+            assert row["status"] != "pass", row
+            spared += 1
+assert spared > 50, spared
+END
+    grep -rqF 'bytes of shared memory per block against the limit' src/compile
+}
+
 # Recorded sweeps once more in other orders: each candidate's first samples are drawn around its recorded median, with
 # the clock off by up to 4 %, and the driver's rule stops it or not.
 @test "the stop for losers loses no winner of a recorded sweep, and stops most candidates" {

@@ -2,7 +2,7 @@
 # times (KERNEL M WARPS US per line), bounds (the same for --bound, and a file to wait for), source.KERNEL (contents:
 # its sha), wrong and flaky (KERNEL M WARPS: never right, right on seed 42 alone), hold (N: the first N runs end at
 # once, those after them wait until the file is gone), no_gpu (--device cuda is not run), no_lib (nor is lib).
-# beats: --beat is heeded. limits (KERNEL M WARPS US MAXREG
+# beats: --beat is heeded. too_large (KERNEL M WARPS). limits (KERNEL M WARPS US MAXREG
 # BLOCKS): other times, with blocks on a multiprocessor. --cubin writes KERNEL M WARPS. Each run
 # that is not --compile-only adds a line to runs; a warm-up of --runs (--timing none) does not.
 make_stub() {
@@ -107,6 +107,10 @@ if [[ $compile -eq 0 && (-z ${STUB_LINE:-} || $given != *"--timing none"*) ]]; t
         while [[ -e $STUB/hold && $place -gt $(cat "$STUB/hold" 2>/dev/null || echo 0) ]]; do sleep 0.05; done
     fi
 fi
+too_large=''
+if [[ -e $STUB/too_large ]] && is_in too_large "$kernel $m $warps"; then
+    status=infeasible us=null too_large='"9 bytes of shared memory per block against the limit of 8 on sm_90"'
+fi
 if [[ $compile -eq 0 ]]; then
     if is_in wrong "$kernel $m $warps"; then status=wrong us=null; fi
     if [[ -n ${BAD_ARGS:-} && $given == *"$BAD_ARGS"* ]]; then status=$BAD_STATUS us=null; fi
@@ -123,7 +127,7 @@ if [[ -n $vs && $us != null ]]; then
 fi
 whole=${us%%.*}
 if [[ $status != pass ]]; then
-    reason='"made up"'
+    reason=${too_large:-'"made up"'}
 else
     passed=true
     p90=$((whole + 1))${us#"$whole"}

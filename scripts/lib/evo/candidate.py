@@ -106,6 +106,18 @@ def is_pruned(bound, by, gpu, best_us):
     return clocks / gpu["clock_mhz_max"] > best_us
 
 
+TOO_LARGE = "bytes of shared memory per block against the limit"  # the bench's words
+GROWING = ("m", "n", "stages")  # knobs that take more shared memory when they grow
+
+
+def is_larger(knobs, than):
+    """Whether a tile takes no less shared memory than another: alike, but larger in what grows."""
+    mine, other = (dict(part.split("=") for part in text.split(",")) for text in (knobs, than))
+    return mine.keys() == other.keys() and all(
+        int(mine[name]) >= int(other[name]) if name in GROWING else mine[name] == other[name] for name in mine
+    )
+
+
 def register_limits(result):
     """Values of --maxreg that let one and two more blocks of this tile onto a multiprocessor, by ptxas's registers.
 
@@ -234,6 +246,7 @@ class Candidates:
     def __init__(self, kernel, options, log, place, prune="none", gpu_facts=None):
         self.kernel, self.options, self.log, self.prune, self.gpu_facts = kernel, options, log, prune, gpu_facts
         self.place, self.best_us = place, None  # best_us: what a candidate must beat to be timed to the end
+        self.refused = []  # tiles that take too much shared memory: a larger one is not compiled
         self.blocks = {}  # of a tile without its register limit: with it there must be more
         self.gpu, self.driver, self.arch, self.group = place
         self.command = [os.environ["FA_BENCH"], *kernel_words(kernel), *options]
@@ -256,7 +269,11 @@ class Candidates:
 
     def compile(self, bench, knobs):
         """The answer of a candidate that is known or does not run; of others a tuple, what `run` takes."""
+        if any(is_larger(knobs, than) for than in self.refused):
+            return {"knobs": knobs, "status": "pruned"}
         record = self.ask(bench, knobs)
+        if TOO_LARGE in (record.get("reason") or ""):
+            self.refused.append(knobs)
         made = record.get("provenance") or {}
         content = [made.get(name) for name in ("source_sha256", "options", "compiler")]
         content += [record.get("problem"), self.gpu, self.driver, PROTOCOL, self.kernel, knobs, self.options]
