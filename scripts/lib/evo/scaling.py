@@ -41,7 +41,8 @@ def simulate(machines, gpus, cold, shared, seconds=12.0):
         line = board if shared else Stage(1, times["append_s"])
         routes.append([
             Stage(1, times["propose_s"] / batch + times["driver_s"]), Stage(pool, compile_s),
-            Stage(min(4 * gpus, cores - pool), times["check_s" if gpus == 1 else "check_shared_s"]), Stage(gpus, times["lock_s"]), line,
+            Stage(min(4 * gpus, cores - pool), times["check_s" if gpus == 1 else "check_shared_s"]),
+            Stage(gpus, times["lock_s"]), line,
         ])  # fmt: skip
     events, ended, number = [], 0, 0
 
