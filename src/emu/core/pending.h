@@ -41,10 +41,10 @@ typedef struct fa_emu_bulk {
     const unsigned char *map_at; /* NULL: a copy of bytes */
     int32_t at[FA_EMU_MAP_RANK];
     unsigned char *shared;
-    bool from_shared;        /* a load from the issuer's shared memory */
+    bool from_shared;   /* a load from the issuer's shared memory */
     uint16_t operation; /* of a reduction: a PTX word; else FA_PTX_WORDS */
     uint8_t type;       /* of a reduction */
-    bool sent;               /* copies `values`, from registers */
+    bool sent;          /* copies `values`, from registers */
     unsigned char values[16];
     uint32_t rows, done;      /* done: rows moved */
     fa_emu_mbarrier *barrier; /* a load's */
@@ -72,7 +72,7 @@ typedef struct fa_emu_product {
     uint8_t a_type, b_type; /* fa_ptx_type */
     float a_sign, b_sign;
     float a_values[16 * 32]; /* [row][depth] */
-    uint64_t trace; /* equal in all warps of a warpgroup */
+    uint64_t trace;          /* equal in all warps of a warpgroup */
     const char *name, *file;
     int32_t line;
 } fa_emu_product;

@@ -122,8 +122,6 @@ static constexpr int warpSize = FA_EMU_WARP;
 
 #include "fa_emu_math.h"
 
-#include "fa_emu_integer.h"
-
 #include "fa_emu_simd.h"
 
 #include "fa_emu_ptx.h"
