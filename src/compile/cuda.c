@@ -13,7 +13,6 @@
 #include "compile/log.h"
 #include "compile/nvrtc.h"
 #include "compile/paths.h"
-#include "compile/source_digest.h"
 
 /* "13.0.88" */
 static fa_status nvcc_version(char version[32], fa_reason *why)

@@ -9,7 +9,6 @@
 #include "cuda/cublas.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "cuda/cublas_api.h"
 #include "cuda/module.h"

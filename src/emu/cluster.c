@@ -1,13 +1,10 @@
 #include "emu/cluster.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/random.h"
-#include "emu/core/fibre.h"
 #include "emu/core/pending.h"
 #include "emu/core/report.h"
-#include "emu/core/preload.h"
 #include "emu/ptx/group.h"
 #include "emu/ptx/cp_async.h"
 #include "emu/schedule.h"

@@ -1,7 +1,6 @@
 #include "input/option_table.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define AT(field) offsetof(fa_options, field)

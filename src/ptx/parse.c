@@ -1,6 +1,5 @@
 #include "ptx/parse.h"
 
-#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,11 +1,9 @@
 #include "report/provenance.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "base/text.h"
 #include "git_version.h"
 #include "report/fields.h"
 

@@ -1,7 +1,6 @@
 #include "timing/pipes.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 const char *fa_pipe_name(fa_pipe pipe)

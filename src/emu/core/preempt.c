@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <time.h>
 #include <ucontext.h>
-#include <unistd.h>
 
 enum { TICK_MS = 2, PATIENCE = 10, SIGNAL = SIGURG }; /* PATIENCE: ticks, the first time */
 

@@ -1,7 +1,6 @@
 /* A report names the class of the failure, the block, the thread (also as warp.lane), the operation and the line. */
 #include "emu/core/report.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>

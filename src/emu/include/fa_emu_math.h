@@ -1,5 +1,5 @@
-/* Device functions on numbers, integers and words that C does not have under these names. Fast variants (__expf, ...) are
- * computed in full precision: a kernel that passes here may still lose bits on the device, never the reverse. */
+/* Device functions on numbers, integers and words that C does not have under these names. Fast variants (__expf, ...)
+ * are computed in full precision: a kernel that passes here may still lose bits on the device, never the reverse. */
 #ifndef FA_EMU_MATH_H
 #define FA_EMU_MATH_H
 

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "base/status.h"
-#include "emu/core/report.h"
 #include "emu/race/detector.h"
 #include "emu/race/found.h"
 
