@@ -1,8 +1,5 @@
 #include "fake_gpu.h"
-#include "golden.h"
-
-#include <stdio.h>
-#include <string.h>
+#include "unit.h"
 
 static char kernels[2]; /* their addresses are the kernels */
 

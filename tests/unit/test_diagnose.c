@@ -4,7 +4,6 @@
 #include "check/draw.h"
 #include "check/lse.h"
 #include "check/rules.h"
-#include "golden.h"
 #include "input/layout.h"
 #include "unit.h"
 

@@ -1,5 +1,4 @@
 /* fa_timing_invariance on a device of host memory, with kernels whose time depends on earlier launches. */
-#include "golden.h"
 #include "timing/invariance.h"
 #include "unit.h"
 

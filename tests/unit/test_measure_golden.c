@@ -1,7 +1,6 @@
 /* Made-up times, clocks and faults of a GPU, and all that the timing protocol says of them; roofs and problems in
  * numbers. tests/golden has the lines. */
 #include "fake_gpu.h"
-#include "golden.h"
 #include "timing/measure.h"
 #include "timing/paired.h"
 #include "timing/roofline.h"

@@ -1,7 +1,6 @@
 /* The FP64 reference against the plainest possible attention, its sampling, and its baseline. */
 #include "check/choose_rows.h"
 #include "check/reference.h"
-#include "golden.h"
 #include "unit.h"
 
 #include <math.h>

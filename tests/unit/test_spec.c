@@ -1,6 +1,5 @@
 /* Which kernel and tile serve a problem: the rules of the registry applied by hand, here, and by the driver. And what a
  * spec takes from the command line. */
-#include "golden.h"
 #include "input/schedule.h"
 #include "input/spec.h"
 #include "input/splits.h"

@@ -13,8 +13,7 @@ $(UNIT)/test_%: tests/unit/test_%.c $(UNIT)/unit.o $(LIB_OBJECTS)
 	$(call say,LINK)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(UNIT_FLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LDLIBS)
 
-# What several tests share: tests/golden, a GPU of made-up samples, a simulated kernel.
-$(addprefix $(UNIT)/test_,diagnose invariance reference spec measure_golden measure paired): $(UNIT)/golden.o
+# What several tests share: a GPU of made-up samples, a simulated kernel.
 $(addprefix $(UNIT)/test_,measure paired measure_golden): $(UNIT)/fake_gpu.o
 $(addprefix $(UNIT)/test_,rules check hypotheses): $(UNIT)/simulate.o
 # The simulated kernel and the reference are loops worth vectorising.
@@ -27,4 +26,4 @@ $(UNIT)/test_check: LDFLAGS += -Wl,--wrap=fa_gpu_lock -Wl,--wrap=fa_reference_ma
 $(UNIT)/test_cuda_abi: $(UNIT)/cuda_abi_theirs.o
 $(UNIT)/cuda_abi_theirs.o $(UNIT)/test_lib_abi: \
 	CPPFLAGS += $(addprefix -isystem ,$(firstword $(wildcard /usr/local/cuda/include)))
--include $(addprefix $(UNIT)/,$(addsuffix .d,golden fake_gpu unit simulate cuda_abi_theirs))
+-include $(addprefix $(UNIT)/,$(addsuffix .d,fake_gpu unit simulate cuda_abi_theirs))
