@@ -1,8 +1,7 @@
 /* References that the device computes, on the candidate's inputs and into memory of their own: the library of the
  * registry (cuBLAS), and the plain kernel of src/cuda/plain.cu, in FP64. A missing reference is not an error of a run:
  * `missing` has the reason. */
-#ifndef FA_DEVICE_REFERENCE_H
-#define FA_DEVICE_REFERENCE_H
+#pragma once
 
 #include "check/kept.h"
 #include "run/candidate.h"
@@ -42,5 +41,3 @@ bool fa_plain_gradients_agree(const fa_problem *problem, const fa_kept *kept, co
 /* The same of the forward and kept->reference. */
 bool fa_plain_agrees(const fa_problem *problem, const fa_kept *kept, const double *plain, const double *lse,
                      fa_reason *why);
-
-#endif

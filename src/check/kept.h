@@ -1,7 +1,6 @@
 /* Inputs and references of the problems that a process has checked: the runs of --runs that ask for the same ones share
  * them. */
-#ifndef FA_KEPT_H
-#define FA_KEPT_H
+#pragma once
 
 #include "base/file.h"
 #include "check/draw.h"
@@ -38,5 +37,3 @@ size_t fa_kept_most(bool emulated);
 void fa_kept_clear(void);
 /* Frees what an entry of the caller's own holds. */
 void fa_kept_free(fa_kept *kept);
-
-#endif

@@ -1,6 +1,5 @@
 /* The rule that a log-sum-exp is judged by. Pure; NaN fails. */
-#ifndef FA_CHECK_LSE_H
-#define FA_CHECK_LSE_H
+#pragma once
 
 #include "check/rules.h"
 
@@ -27,5 +26,3 @@ fa_lse_verdict fa_judge_lse(const fa_problem *problem, const fa_reference *refer
 
 /* Merges the verdicts of two seeds: the worse one, with the counts of both. */
 void fa_lse_verdict_merge(fa_lse_verdict *into, const fa_lse_verdict *next);
-
-#endif

@@ -1,7 +1,6 @@
 /* One row of attention in FP64, as a kernel with a mistake would compute it. fa_recipe_of gives the right row's recipe;
  * a hypothesis changes a field or two. */
-#ifndef FA_RECOMPUTE_H
-#define FA_RECOMPUTE_H
+#pragma once
 
 #include "input/tensors.h"
 
@@ -53,5 +52,3 @@ double fa_recipe_weigh(const fa_recipe *recipe, const fa_recipe *right, const do
 /* Columns [from, to) of the output. */
 void fa_recipe_output(const fa_recipe *recipe, const double *weights, double sum, int32_t from, int32_t to,
                       double *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* The expected output: FP64 attention on the CPU, and plain attention in the tensors' type on the same input. An FP8
  * tensor is its elements times their descale. */
-#ifndef FA_REFERENCE_H
-#define FA_REFERENCE_H
+#pragma once
 
 #include "input/tensors.h"
 
@@ -60,5 +59,3 @@ static inline double fa_expected_value(const fa_expected *expected, int64_t at)
 {
     return expected->exact ? expected->exact[at] : (double)expected->other[at];
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* The rules that an output is judged by (docs/correctness.md). Pure; NaN fails. */
-#ifndef FA_RULES_H
-#define FA_RULES_H
+#pragma once
 
 #include "check/reference.h"
 
@@ -43,5 +42,3 @@ fa_verdict fa_judge_plain(const fa_problem *problem, const double *every, const 
 
 /* Merges the verdicts of two seeds against the same reference: the worse one, with the counts of both. */
 void fa_verdict_merge(fa_verdict *into, const fa_verdict *next);
-
-#endif

@@ -1,6 +1,5 @@
 /* What a check finds, and what its parts share on the way. */
-#ifndef FA_SESSION_H
-#define FA_SESSION_H
+#pragma once
 
 #include "check/device_reference.h"
 #include "check/errors.h"
@@ -58,5 +57,3 @@ static inline void fa_session_gpu_lock(const fa_session *s, fa_gpu_lock_mode mod
 {
     fa_gpu_lock(s->candidate->device->info.bus_id, mode);
 }
-
-#endif

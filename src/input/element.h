@@ -1,8 +1,7 @@
 /* The element types of the tensors (--dtype): conversions, rounding and spacing. The host holds an element in 16 bits:
  * a pattern of the type, or FA_POISON. One of E4M3 has 8 bits; in memory it takes a byte, and poison is
  * FA_POISON_E4M3. */
-#ifndef FA_ELEMENT_H
-#define FA_ELEMENT_H
+#pragma once
 
 #include <math.h>
 #include <stdbool.h>
@@ -91,5 +90,3 @@ static inline float fa_element_round(fa_dtype dtype, float value)
            : dtype == FA_DTYPE_E4M3 ? fa_round_e4m3(value)
                                     : fa_round_half(value);
 }
-
-#endif

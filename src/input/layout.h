@@ -1,6 +1,5 @@
 /* How the tensors of a problem lie in memory (--strides). */
-#ifndef FA_LAYOUT_H
-#define FA_LAYOUT_H
+#pragma once
 
 #include "input/problem.h"
 
@@ -46,5 +45,3 @@ const uint16_t *fa_layout_image(const fa_layout *layout, int64_t block, const ui
 /* Elements in the gaps of an image that are not `gap`. `first`: the offset of the first one, when there is one. */
 size_t fa_layout_gaps_changed(const fa_layout *layout, int64_t block, const uint16_t *image, uint16_t gap,
                               size_t *first);
-
-#endif

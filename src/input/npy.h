@@ -3,8 +3,7 @@
  * NumPy makes of '<V2', and '<u2', the bit pattern: torch gives it by .view(torch.uint16).
  * E4M3 is '|u1', the bit pattern: torch's .view(torch.uint8). Its descales are q_descale.npy, k_descale.npy and
  * v_descale.npy, FP32 [batch, heads]. */
-#ifndef FA_NPY_H
-#define FA_NPY_H
+#pragma once
 
 #include "input/tensors.h"
 
@@ -24,5 +23,3 @@ fa_status fa_npy_write_descales(const fa_problem *problem, const char *folder, c
 /* Writes `name`.npy in FP32; shape: [batch, heads, seq]. */
 fa_status fa_npy_write_fp32(const char *folder, const char *name, const float *data, const int32_t shape[3],
                             fa_reason *why);
-
-#endif

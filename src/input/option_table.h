@@ -1,6 +1,5 @@
 /* The command line as data. One table, options.def, drives parsing, validation, --help and what the record repeats. */
-#ifndef FA_OPTION_TABLE_H
-#define FA_OPTION_TABLE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -154,5 +153,3 @@ void fa_options_each(void (*see)(void *to, const fa_option_facts *facts), void *
 
 /* Word number `index` of a '|'-separated list, into `out`. */
 const char *fa_word(const char *words, int index, char out[32]);
-
-#endif

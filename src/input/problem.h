@@ -1,6 +1,5 @@
 /* The attention problem: shapes, what each row sees, what happens to its scores; validated, with its FLOP count. */
-#ifndef FA_PROBLEM_H
-#define FA_PROBLEM_H
+#pragma once
 
 #include "input/options.h"
 #include "input/pages.h"
@@ -105,5 +104,3 @@ int64_t fa_problem_pairs(const fa_problem *problem); /* visible (query, key) pai
 double fa_problem_flop(const fa_problem *problem);   /* 2 * (dim + dim_v) * pairs; backward 2.5 times as many */
 /* Q, K, V read once, O written once; backward all of them and dO read, three gradients written. Gaps are not read. */
 double fa_problem_bytes(const fa_problem *problem);
-
-#endif

@@ -1,6 +1,5 @@
 /* The tensors beside Q, K and V: sinks, ALiBi's slopes, a bias, and descales of FP8. */
-#ifndef FA_SCORE_TENSORS_H
-#define FA_SCORE_TENSORS_H
+#pragma once
 
 #include "input/problem.h"
 
@@ -35,5 +34,3 @@ static inline uint16_t fa_score_tensors_bias(const fa_score_tensors *t, const fa
     const size_t row = (batch * (size_t)t->bias_heads + head) * (size_t)p->seq_q + (size_t)at->row;
     return t->bias[row * (size_t)p->seq_kv + (size_t)key];
 }
-
-#endif

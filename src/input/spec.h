@@ -1,6 +1,5 @@
 /* A spec is everything that decides the compiled code: source, knobs, dim, mask, architecture. */
-#ifndef FA_SPEC_H
-#define FA_SPEC_H
+#pragma once
 
 #include "input/registry.h"
 
@@ -61,5 +60,3 @@ int32_t fa_arch_cc(const char *arch); /* 90 of "sm_90", "sm_90a" */
 /* The architectures that have a row, for messages. */
 const char *fa_arch_words(void);
 fa_status fa_arch_limits_of(const char *arch, fa_arch_limits *limits, fa_reason *why);
-
-#endif

@@ -1,6 +1,5 @@
 /* Inputs: Q, K and V drawn independently on the host, the same for the same seed on every device and thread count. */
-#ifndef FA_TENSORS_H
-#define FA_TENSORS_H
+#pragma once
 
 #include "input/score_tensors.h"
 
@@ -24,5 +23,3 @@ void fa_tensors_complete(const fa_problem *problem, uint64_t seed, fa_tensors *t
 /* With --v-in-k: V becomes the first columns of K. */
 void fa_tensors_take_v(const fa_problem *problem, fa_tensors *tensors);
 void fa_tensors_free(fa_tensors *tensors);
-
-#endif

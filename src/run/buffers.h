@@ -1,7 +1,6 @@
 /* The tensors of one candidate on a device. Each lies between guard bands of NaN, and gaps between its rows
  * hold the same: a read out of bounds gives NaN in the output, a write out of bounds changes a guard or a gap. */
-#ifndef FA_BUFFERS_H
-#define FA_BUFFERS_H
+#pragma once
 
 #include "device/device.h"
 #include "input/tensors.h"
@@ -73,5 +72,3 @@ fa_status fa_buffers_read(const fa_buffers *buffers, const fa_tensors *tensors, 
 /* Copies the log-sum-exp to the host ([batch, heads, seq_q]), where there is one. FA_WRONG when a gap or a row
  * between sequences has changed. */
 fa_status fa_buffers_read_lse(const fa_buffers *buffers, float *lse, fa_reason *why);
-
-#endif

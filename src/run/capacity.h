@@ -1,6 +1,5 @@
 /* How much memory the tensors of a candidate take. */
-#ifndef FA_CAPACITY_H
-#define FA_CAPACITY_H
+#pragma once
 
 #include "device/device.h"
 #include "input/layout.h"
@@ -15,5 +14,3 @@ size_t fa_capacity_of(const fa_problem *problem, const fa_layout *layout, int te
 /* FA_INFEASIBLE when the device or the host has too little for `tensors` tensors of these layouts and capacities. */
 fa_status fa_capacity_check(const fa_device *device, int tensors, const fa_layout layout[FA_TENSORS],
                             const size_t capacity[FA_TENSORS], int64_t workspace_bytes, fa_reason *why);
-
-#endif

@@ -1,7 +1,6 @@
 /* What a launch reads beside Q, K and V: starts and lengths of sequences, page tables, sinks, slopes, a bias, a
  * tree's bits, descales. Each lies in device memory between guards. */
-#ifndef FA_TABLES_H
-#define FA_TABLES_H
+#pragma once
 
 #include "device/device.h"
 #include "input/layout.h"
@@ -45,5 +44,3 @@ fa_status fa_tables_check(fa_device *device, const fa_problem *problem, const fa
                           fa_strides strides, const fa_tables *tables, fa_reason *why);
 /* Everything of a launch's parameters from dim_v on. */
 void fa_tables_params(const fa_tables *tables, const fa_problem *problem, fa_params *params);
-
-#endif
