@@ -13,7 +13,7 @@ usage: scripts/ci_gate.sh [options]
   --library FILE    the matrix for this library (include/fa_library.h) instead (repeatable; GPU only): what it refuses
                     in its own words is skipped
   --source FILE.cu  a kernel that is not registered; its tile options, if any, after --
-  --dtype TYPE      fp16 (default) or bf16: the matrix in that type. Without --kernel only kernels that serve it
+  --dtype TYPE      fp16 (default), bf16 or e4m3: the matrix in that type. Without --kernel only kernels that serve it
   --draws N         problems drawn at random for each kernel (default: 60; emulator: 12; --race: 6; --sanitize: 4)
   --seed S          of the draws (default: a new one each time, so that no kernel is made for the draws; --race,
                     --sanitize: 1). The gate says it; each draw is a line of options, so a failing one runs alone
@@ -64,7 +64,7 @@ modes=$((flag[sanitize] + flag[race] + flag[conform]))
 [[ -z ${opt[source]} || (-f ${opt[source]} && -r ${opt[source]}) ]] ||
     die 2 "--source takes a file that can be read, not '${opt[source]}'"
 [[ -n ${opt[source]} || ${#more[@]} -eq 0 ]] || die 2 "options after -- are for --source"
-[[ ${opt[dtype]} == fp16 || ${opt[dtype]} == bf16 ]] || die 2 "--dtype takes fp16 or bf16, not '${opt[dtype]}'"
+[[ ${opt[dtype]} =~ ^(fp16|bf16|e4m3)$ ]] || die 2 "--dtype takes fp16, bf16 or e4m3, not '${opt[dtype]}'"
 [[ ${flag[conform]} -eq 0 || "${opt[source]}${many[kernel]}${opt[dtype]}" == fp16 ]] ||
     die 2 "--conform is about the emulator alone: no --kernel, --source, --dtype"
 [[ ${#libraries[@]} -eq 0 || -z ${opt[source]}${many[kernel]} ]] || die 2 "--library and --kernel are two gates"

@@ -48,30 +48,35 @@ static double shared_clocks(const char *opcode, int32_t cc)
 }
 
 /* Operations of a tensor-core instruction as one warp issues it: HMMA.16816 is 16 x 8 x 16 by one warp,
- * HGMMA.64x128x16 is shared by the four warps of a warpgroup. 0: another instruction. */
+ * HGMMA.64x128x16 is shared by the four warps of a warpgroup; QMMA and QGMMA are those of FP8. 0: another instruction. */
 static double tensor_operations(const char *opcode)
 {
     int m = 0, n = 0, k = 0;
-    if (sscanf(opcode, "HGMMA.%dx%dx%d", &m, &n, &k) == 3)
+    if (sscanf(opcode, "HGMMA.%dx%dx%d", &m, &n, &k) == 3 || sscanf(opcode, "QGMMA.%dx%dx%d", &m, &n, &k) == 3)
         return 2.0 * m * n * k / 4;
     if (fa_opcode_is(opcode, "HMMA.16816"))
         return 2.0 * 16 * 8 * 16;
     if (fa_opcode_is(opcode, "HMMA.1688"))
         return 2.0 * 16 * 8 * 8;
+    if (fa_opcode_is(opcode, "QMMA.16832"))
+        return 2.0 * 16 * 8 * 32;
+    if (fa_opcode_is(opcode, "QMMA.16816"))
+        return 2.0 * 16 * 8 * 16;
     if (fa_opcode_is(opcode, "HMMA.884"))
         return 2.0 * 8 * 8 * 4 * 4;
     return 0;
 }
 
 /* Clocks of the tensor cores. On 9.0 only wgmma reaches the peak, n / 2 clocks each (studies/wgmma_issue.txt): mma.sync
- * m16n8k16 takes 1.5 clocks of a multiprocessor and m16n8k8 1, two thirds and half of it (studies/mma_shapes.txt). */
+ * m16n8k16 takes 1.5 clocks of a multiprocessor and m16n8k8 1, two thirds and half of it (studies/mma_shapes.txt). FP8
+ * has twice the rate. */
 static double tensor_clocks(const char *opcode, double operations, int32_t cc, int32_t tensor_flop)
 {
     if (cc == 90 && fa_opcode_is(opcode, "HMMA.16816"))
         return 1.5;
     if (cc == 90 && fa_opcode_is(opcode, "HMMA.1688"))
         return 1;
-    return tensor_flop > 0 ? operations / tensor_flop : 0;
+    return tensor_flop > 0 ? operations / (tensor_flop * (opcode[0] == 'Q' ? 2.0 : 1.0)) : 0;
 }
 
 fa_cost fa_cost_of(const fa_instruction *instruction, int32_t cc, int32_t tensor_flop)

@@ -32,9 +32,12 @@ int32_t fa_tensor_flop_per_clock(const char *arch)
     return 0;
 }
 
-static double peak_tflops(const fa_device_info *device, double clock_mhz)
+/* FP8 has twice the rate where the tensor cores know it, from sm_89 on. A problem whose K and V alone are FP8 does not:
+ * its products are of 16 bits. */
+static double peak_tflops(const fa_problem *problem, const fa_device_info *device, double clock_mhz)
 {
-    return (double)fa_tensor_flop_per_clock(device->arch) * device->sm_count * clock_mhz * 1e6 / 1e12;
+    const double fp8 = problem->dtype == FA_DTYPE_E4M3 && fa_arch_cc(device->arch) >= 89 ? 2.0 : 1.0;
+    return fp8 * fa_tensor_flop_per_clock(device->arch) * device->sm_count * clock_mhz * 1e6 / 1e12;
 }
 
 /* Query rows of a sequence that see a key, and its keys from the first that a row sees to the last. */
@@ -56,18 +59,19 @@ static void needed(const fa_problem *problem, int32_t batch, double *rows, doubl
 double fa_input_bytes(const fa_problem *problem)
 {
     const double dims = problem->dim + fa_problem_dim_v(problem);
+    const int q_bytes = fa_dtype_bytes(problem->dtype), kv_bytes = fa_dtype_bytes(fa_problem_dtype_kv(problem));
     double bytes = 0, rows = 0, keys = 0;
     for (int32_t batch = 0; batch < problem->batch; batch++) {
         if (batch == 0 || problem->lengths != NULL)
             needed(problem, batch, &rows, &keys);
-        bytes += 2.0 * (problem->heads * rows * problem->dim + problem->kv_heads * keys * dims);
+        bytes += q_bytes * problem->heads * rows * problem->dim + kv_bytes * problem->kv_heads * keys * dims;
     }
     return bytes;
 }
 
 double fa_roofline_us(const fa_problem *problem, const fa_device_info *device, fa_l2 l2)
 {
-    const double peak = peak_tflops(device, device->clock_mhz_max);
+    const double peak = peak_tflops(problem, device, device->clock_mhz_max);
     const double compute_us = peak > 0 ? fa_problem_flop(problem) / peak * 1e-6 : 0;
     const double dram_us = l2 == FA_L2_COLD && device->memory_gbytes_per_s > 0
                                ? fa_input_bytes(problem) / device->memory_gbytes_per_s * 1e-3
@@ -93,8 +97,8 @@ fa_throughput fa_throughput_of(double us, double clock_mhz, const fa_problem *pr
         return (fa_throughput){0};
     fa_throughput throughput = {
         .tflops = fa_problem_flop(problem) / us * 1e-6,
-        .peak_tflops = peak_tflops(device, clock_mhz > 0 ? clock_mhz : device->clock_mhz_max),
-        .peak_boost_tflops = peak_tflops(device, device->clock_mhz_max),
+        .peak_tflops = peak_tflops(problem, device, clock_mhz > 0 ? clock_mhz : device->clock_mhz_max),
+        .peak_boost_tflops = peak_tflops(problem, device, device->clock_mhz_max),
         .gbytes_per_s = fa_problem_bytes(problem) / us * 1e-3,
     };
     if (throughput.peak_tflops > 0)

@@ -146,7 +146,7 @@ print(group_of(json.load(sys.stdin), "G", "sm_90a"))' <"$work/$type.json" >"$wor
 }
 
 @test "the gate goes over the kernels that serve the type, and its cases name it" {
-    refused 2 "--dtype takes fp16 or bf16, not 'half'" scripts/ci_gate.sh --dtype half
+    refused 2 "--dtype takes fp16, bf16 or e4m3, not 'half'" scripts/ci_gate.sh --dtype half
     scripts/ci_gate.sh --dtype bf16 --kernel scalar --dry-run --draws 2 --quick >"$work/list"
     [ "$(wc -l <"$work/list")" -ge 4 ]
     run ! grep -v '^scalar|[a-z]*|--dtype bf16 ' "$work/list"

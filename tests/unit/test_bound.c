@@ -111,6 +111,12 @@ TEST(test_costs)
     assert_float_equal(hmma.clocks[FA_PIPE_TENSOR], 1.5, 0); /* two thirds of the peak, which only wgmma reaches */
     const fa_cost ada = fa_cost_of(&(fa_instruction){"HMMA.16816.F32", "", false}, 89, 1024);
     assert_float_equal(ada.clocks[FA_PIPE_TENSOR], 4, 1e-12);
+    const fa_cost fp8 = fa_cost_of(&(fa_instruction){"QMMA.16832.F32.E4M3.E4M3", "", false}, 89, 1024);
+    assert_float_equal(fp8.clocks[FA_PIPE_TENSOR], 4, 1e-12); /* twice the products in as many clocks */
+    assert_float_equal(fp8.flop, 2 * ada.flop, 0);
+    const fa_cost qgmma = fa_cost_of(&(fa_instruction){"QGMMA.64x128x32.F32.E4M3.E4M3", "", false}, 90, 4096);
+    assert_float_equal(4 * qgmma.clocks[FA_PIPE_TENSOR], 64, 1e-12);
+    assert_float_equal(qgmma.flop, 2 * wgmma.flop, 0);
     const fa_cost lds = fa_cost_of(&(fa_instruction){"LDS.128", "", false}, 90, 4096);
     assert_float_equal(lds.clocks[FA_PIPE_SHARED], 2, 0);
     const fa_cost ldsm = fa_cost_of(&(fa_instruction){"LDSM.16.MT88.4", "", false}, 89, 1024);

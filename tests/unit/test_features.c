@@ -169,7 +169,16 @@ TEST(draws_have_every_kind_of_length)
     }
 }
 
-static float element(const fa_problem *p, uint16_t bits) { return fa_element_to_float(p->dtype, bits); }
+/* An element of Q ('q'), K or V times its descale, or of a bias. */
+static long double element(const fa_problem *p, const fa_tensors *t, char of, const fa_row *at, uint16_t bits)
+{
+    const float *all = of == 'q' ? t->scores.q_descale : of == 'k' ? t->scores.k_descale : t->scores.v_descale;
+    const bool fp8 = of != 'b' && (p->dtype == FA_DTYPE_E4M3 || (of != 'q' && p->fp8_kv));
+    const int32_t heads = of == 'q' ? p->heads : p->kv_heads, head = of == 'q' ? at->head : at->head * heads / p->heads;
+    const fa_dtype wide = p->dtype == FA_DTYPE_FP16 ? FA_DTYPE_FP16 : FA_DTYPE_BF16;
+    return (long double)fa_element_to_float(fp8 ? FA_DTYPE_E4M3 : wide, bits) *
+           (fp8 ? (long double)all[at->batch * heads + head] : 1.0L);
+}
 
 /* O and the log-sum-exp of a row in long double. */
 static long double plain_row(const fa_problem *p, const fa_tensors *t, const fa_row *at, int64_t flat, long double *o)
@@ -182,18 +191,18 @@ static long double plain_row(const fa_problem *p, const fa_tensors *t, const fa_
         if (!sees(p, at->batch, at->row, j))
             continue;
         for (int32_t d = 0; d < p->dim; d++)
-            s += (long double)element(p, t->q[flat * p->dim + d]) *
-                 (long double)element(p, t->k[fa_problem_key_row(p, at->batch, kv_head, j) * p->dim + d]);
+            s += element(p, t, 'q', at, t->q[flat * p->dim + d]) *
+                 element(p, t, 'k', at, t->k[fa_problem_key_row(p, at->batch, kv_head, j) * p->dim + d]);
         s *= (long double)p->scale;
         s = p->softcap > 0 ? (long double)p->softcap * tanhl(s / (long double)p->softcap) : s;
-        s += p->bias ? (long double)element(p, fa_score_tensors_bias(&t->scores, p, at, j)) : 0;
+        s += p->bias ? element(p, t, 'b', at, fa_score_tensors_bias(&t->scores, p, at, j)) : 0;
         s -= p->alibi
                  ? (long double)t->scores.slopes[at->head] * fabsl((long double)at->row + at->seq_kv - at->seq_q - j)
                  : 0;
         const long double weight = expl(s);
         sum += weight;
         for (int32_t d = 0; d < dim_v; d++)
-            o[d] += weight * (long double)element(p, t->v[fa_problem_key_row(p, at->batch, kv_head, j) * dim_v + d]);
+            o[d] += weight * element(p, t, 'v', at, t->v[fa_problem_key_row(p, at->batch, kv_head, j) * dim_v + d]);
     }
     bool empty = true;
     for (int32_t j = 0; j < at->seq_kv; j++)
@@ -211,7 +220,9 @@ TEST(the_reference_is_attention)
                                        " --alibi",
                                        " --bias",
                                        " --dim-v 24",
-                                       " --softcap 3 --sinks --alibi --bias --dtype bf16 --dim-v 40"};
+                                       " --softcap 3 --sinks --alibi --bias --dtype bf16 --dim-v 40",
+                                       " --dtype e4m3 --bias --dim-v 48",
+                                       " --kv-dtype e4m3 --sinks"};
     for (size_t l = 0; l < sizeof lines / sizeof *lines; l++)
         for (size_t m = 0; m < sizeof more / sizeof *more; m++) {
             char line[300];

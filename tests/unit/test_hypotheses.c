@@ -45,7 +45,7 @@ static void compute(bench *b, const fa_problem *problem, const fa_tensors *tenso
     fa_reference other = fa_reference_make(problem, tensors, TILE_M, false, 1);
     assert_int_equal(other.row_count, fa_problem_rows(&b->problem)); /* all rows: the problems are small */
     for (size_t i = 0; i < fa_problem_o_count(&b->problem); i++)
-        b->output[i] = fa_element_of_float(problem->dtype, (float)other.exact[i]);
+        b->output[i] = fa_element_of_float(fa_problem_dtype_o(problem), (float)other.exact[i]);
     fa_reference_free(&other);
 }
 
@@ -78,6 +78,8 @@ TEST(the_right_recipe_gives_the_reference)
         "--heads 2 --lengths 9,0,17:40,30:5 --strides padded --mask tree --bias --sinks",
         "--heads 4 --kv-heads 1 --lengths 9:0,17:40,30:5 --causal --alibi --window 5,0",
         "--heads 4 --kv-heads 2 --lengths 9:0,17:40,30:5 --page-size 8 --causal --dim-v 24",
+        "--heads 4 --kv-heads 2 --lengths 9:0,17:40,30:5 --page-size 8 --causal --dtype e4m3 --sinks --bias",
+        "--batch 2 --heads 4 --kv-heads 2 --seq 20 --kv-dtype e4m3 --dim 24",
     };
     for (size_t l = 0; l < sizeof lines / sizeof *lines; l++) {
         bench b = open_bench(lines[l]);
@@ -212,6 +214,59 @@ static void bias_of_head_0(fa_problem *p, fa_tensors *t)
                 plane * sizeof(uint16_t));
 }
 
+/* Of [batch 2, heads]: what a kernel takes for a descale. */
+static void no_k_descale(fa_problem *p, fa_tensors *t)
+{
+    for (int32_t i = 0; i < p->batch * p->kv_heads; i++)
+        t->scores.k_descale[i] = 1.0f;
+}
+static void no_v_descale(fa_problem *p, fa_tensors *t)
+{
+    for (int32_t i = 0; i < p->batch * p->kv_heads; i++)
+        t->scores.v_descale[i] = 1.0f;
+}
+static void no_q_descale(fa_problem *p, fa_tensors *t)
+{
+    for (int32_t i = 0; i < p->batch * p->heads; i++)
+        t->scores.q_descale[i] = 1.0f;
+}
+static void swapped_descales(fa_problem *p, fa_tensors *t)
+{
+    (void)p;
+    float *const k = t->scores.k_descale;
+    t->scores.k_descale = t->scores.v_descale;
+    t->scores.v_descale = k;
+}
+static void k_descale_for_v(fa_problem *p, fa_tensors *t)
+{
+    memcpy(t->scores.v_descale, t->scores.k_descale, (size_t)(p->batch * p->kv_heads) * sizeof(float));
+}
+static void descale_of_next(float *descales, int32_t batch, int32_t heads, bool of_batch)
+{
+    float old[64];
+    memcpy(old, descales, (size_t)(batch * heads) * sizeof *old);
+    for (int32_t b = 0; b < batch; b++)
+        for (int32_t h = 0; h < heads; h++)
+            descales[b * heads + h] =
+                of_batch ? old[(b + 1) % batch * heads + h] : old[b * heads + (h + heads - 1) % heads];
+}
+static void q_descale_of_head_before(fa_problem *p, fa_tensors *t)
+{
+    descale_of_next(t->scores.q_descale, p->batch, p->heads, false);
+}
+static void v_descale_of_next_batch(fa_problem *p, fa_tensors *t)
+{
+    descale_of_next(t->scores.v_descale, p->batch, p->kv_heads, true);
+}
+static void k_descales_turned(fa_problem *p, fa_tensors *t)
+{
+    float old[64];
+    memcpy(old, t->scores.k_descale, (size_t)(p->batch * p->kv_heads) * sizeof *old);
+    for (int32_t b = 0; b < p->batch; b++)
+        for (int32_t h = 0; h < p->kv_heads; h++)
+            t->scores.k_descale[b * p->kv_heads + h] = old[h * p->batch + b];
+}
+
 TEST(other_problems_are_named)
 {
     static const struct {
@@ -255,6 +310,16 @@ TEST(other_problems_are_named)
         {slope_of_kv_head, SHAPE "--alibi", "the slope is that of another head"},
         {no_bias, SHAPE "--bias", "the bias is missing"},
         {bias_of_head_0, SHAPE "--bias", "the bias is that of another batch, head or row"},
+        {no_k_descale, SHAPE "--kv-dtype e4m3", "a descale is missing"},
+        {no_v_descale, SHAPE "--dtype e4m3 --causal", "a descale is missing"},
+        {no_q_descale, SHAPE "--dtype e4m3", "a descale is missing"},
+        {swapped_descales, SHAPE "--dtype e4m3", "the descales of K and V are swapped, or one stands for both"},
+        {k_descale_for_v, SHAPE "--kv-dtype e4m3 --dtype bf16",
+         "the descales of K and V are swapped, or one stands for both"},
+        {q_descale_of_head_before, SHAPE "--dtype e4m3", "a descale is that of another batch or head"},
+        {v_descale_of_next_batch, SHAPE "--dtype e4m3 --lengths 30,20,50",
+         "a descale is that of another batch or head"},
+        {k_descales_turned, SHAPE "--kv-dtype e4m3 --batch 3", "a descale is that of another batch or head"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         bench b = open_bench(cases[i].line), other = open_bench(cases[i].line);

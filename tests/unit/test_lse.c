@@ -199,6 +199,13 @@ TEST(bf16_has_eight_times_the_room)
     for (int i = 0; i < ROWS; i++)
         b->lse[i] += 2e-3f;
     assert_false(fa_judge_lse(&bf16, &b->reference, b->lse, false).passed);
+    fa_problem fp8 = problem; /* as BF16, and a thousandth of the size */
+    fp8.dtype = FA_DTYPE_E4M3;
+    const fa_lse_verdict eight = fa_judge_lse(&fp8, &b->reference, b->lse, false);
+    assert_true(eight.atol == 8e-3 && eight.rtol == 1e-3);
+    for (int i = 0; i < ROWS; i++)
+        b->lse[i] += 9e-3f;
+    assert_false(fa_judge_lse(&fp8, &b->reference, b->lse, false).passed);
     close_bench(b);
 }
 

@@ -15,6 +15,14 @@ TEST(rooflines)
     near(fa_roofline_us(&decode, &h200, FA_L2_COLD), (2.0 * 8 * 8192 + 8) * 128 * 2 / 4800e9 * 1e6, 1e-9);
     fa_problem blind = {.batch = 1, .heads = 1, .kv_heads = 1, .seq_q = 4096, .seq_kv = 1, .dim = 64, .causal = true};
     near(fa_roofline_us(&blind, &h200, FA_L2_COLD), 3.0 * 64 * 2 / 4800e9 * 1e6, 1e-9); /* one row sees the one key */
+    fa_problem fp8 = decode, cache = decode; /* bytes of one for each element; twice the rate for FP8 queries alone */
+    fp8.dtype = FA_DTYPE_E4M3;
+    cache.fp8_kv = true;
+    near(fa_roofline_us(&fp8, &h200, FA_L2_COLD), (2.0 * 8 * 8192 + 8) * 128 / 4800e9 * 1e6, 1e-9);
+    near(fa_roofline_us(&cache, &h200, FA_L2_COLD), (8 * 8192 + 8) * 2.0 * 128 / 4800e9 * 1e6, 1e-9);
+    near(fa_roofline_us(&fp8, &h200, FA_L2_WARM), 0.5 * fa_roofline_us(&decode, &h200, FA_L2_WARM), 1e-9);
+    near(fa_roofline_us(&cache, &h200, FA_L2_WARM), fa_roofline_us(&decode, &h200, FA_L2_WARM), 1e-9);
+    near(fa_problem_bytes(&fp8), 2.0 * 8 * 8192 * 128 + 8 * 128 * 3, 0.5); /* O has 16 bits */
     fa_device_info slow = h200;
     slow.memory_gbytes_per_s = 0.5;
     near(fa_roofline_us(&blind, &slow, FA_L2_COLD), 3.0 * 64 * 2 / 0.5e9 * 1e6, 1e-9);

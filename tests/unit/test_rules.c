@@ -752,3 +752,38 @@ TEST(a_published_tolerance_is_what_its_project_means)
     assert_string_equal(publish(&most, &cases[10].at, 1, true).failure,
                         "75.0000 % of the log-sum-exp are inside, 98.4375 % must be");
 }
+
+/* FP8: what is as far from R as `part` of the baseline is. */
+static fa_verdict judge_part(bench *b, double part)
+{
+    for (size_t i = 0; i < b->count; i++) {
+        const double base = (double)fa_element_to_float(FA_DTYPE_BF16, b->reference.baseline[i]);
+        b->output[i] =
+            fa_element_of_float(FA_DTYPE_BF16, (float)(b->reference.exact[i] + part * (base - b->reference.exact[i])));
+    }
+    return judge(b);
+}
+
+/* The mean error of many rows decides closely, also where V has a mean; of few rows as for 16 bits. Zeros never pass. */
+TEST(fp8_is_judged_by_its_mean_error)
+{
+    const fa_dist dists[] = {FA_DIST_NORMAL, FA_DIST_MEAN, FA_DIST_OUTLIER};
+    for (int i = 0; i < 6; i++) {
+        fa_problem p = shape(2, 4, 2, i < 3 ? 40 : 6, 300, 32, false);
+        p.dtype = FA_DTYPE_E4M3;
+        bench b = open_bench(p, dists[i % 3], 9, false);
+        const fa_verdict as_baseline = judge_part(&b, 1.0), near = judge_part(&b, 1.25);
+        const fa_verdict far = judge_part(&b, 1.5), exact = judge_part(&b, 0.0), zero = judge_part(&b, NAN);
+        assert_true(as_baseline.passed && exact.passed && near.passed);
+        assert_int_equal(far.passed, i >= 3);
+        assert_false(zero.passed);
+        memset(b.output, 0, b.count * sizeof *b.output);
+        assert_false(judge(&b).passed);
+        double squares = 0.0;
+        for (size_t e = 0; e < b.count; e++)
+            squares += b.reference.exact[e] * b.reference.exact[e];
+        const double part = as_baseline.rmse / sqrt(squares / (double)b.count);
+        assert_true(dists[i % 3] == FA_DIST_MEAN ? part < 0.006 : part > 0.01 && part < 0.035);
+        close_bench(&b);
+    }
+}

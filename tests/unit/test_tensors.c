@@ -81,6 +81,87 @@ TEST(bf16_rounds_to_nearest_even)
 }
 
 /* Spacing, and the unit roundoff that tolerances follow: 2^-11 and 2^-8. */
+/* 256 patterns: each is itself again; between neighbours as above; what is too large saturates. */
+TEST(e4m3_saturates_and_rounds_to_nearest_even)
+{
+    for (uint32_t code = 0; code < 256; code++) {
+        const float value = fa_element_to_float(FA_DTYPE_E4M3, (uint16_t)code);
+        assert_int_equal(isnan(value), (code & 0x7F) == 0x7F);
+        assert_int_equal(fa_element_is_finite(FA_DTYPE_E4M3, (uint16_t)code), !isnan(value));
+        if (isnan(value))
+            continue;
+        assert_int_equal(fa_element_of_float(FA_DTYPE_E4M3, value), code);
+        assert_float_equal(fa_element_round(FA_DTYPE_E4M3, value), value, 0);
+    }
+    for (uint32_t code = 0; code < 0x7E; code++) {
+        const float low = fa_element_to_float(FA_DTYPE_E4M3, (uint16_t)code),
+                    high = fa_element_to_float(FA_DTYPE_E4M3, (uint16_t)(code + 1)), middle = 0.5f * (low + high);
+        assert_int_equal(fa_element_of_float(FA_DTYPE_E4M3, middle), code % 2 ? code + 1 : code);
+        assert_int_equal(fa_element_of_float(FA_DTYPE_E4M3, nextafterf(middle, 0.0f)), code);
+        assert_int_equal(fa_element_of_float(FA_DTYPE_E4M3, -nextafterf(middle, 999.0f)), 0x80 | (code + 1));
+    }
+    assert_float_equal(fa_element_to_float(FA_DTYPE_E4M3, 1), 0x1p-9, 0);
+    assert_float_equal(fa_element_to_float(FA_DTYPE_E4M3, 0x38), 1.0f, 0);
+    assert_float_equal(fa_element_to_float(FA_DTYPE_E4M3, 0xFE), -448.0f, 0);
+    assert_int_equal(fa_element_of_float(FA_DTYPE_E4M3, 1e9f), 0x7E);
+    assert_int_equal(fa_element_of_float(FA_DTYPE_E4M3, -INFINITY), 0xFE);
+    assert_true(isnan(fa_element_to_float(FA_DTYPE_E4M3, FA_POISON)));
+}
+
+static fa_problem fp8_shape(void)
+{
+    fa_problem p = shape(3, 6, 3, 40, 50, 32, false);
+    p.dtype = FA_DTYPE_E4M3;
+    return p;
+}
+
+/* What is quantised is the drawn number, within half a step of its size; no element saturates, and the descales of
+ * neighbours, and of K and V, are far apart. */
+TEST(fp8_tensors_are_drawn_ones_times_descales)
+{
+    fa_problem p = fp8_shape(), wide = p;
+    wide.dtype = FA_DTYPE_BF16;
+    fa_tensors t = fa_tensors_make(&p, FA_DIST_NORMAL, 5), drawn = fa_tensors_make(&wide, FA_DIST_NORMAL, 5);
+    const float *descales[3] = {t.scores.q_descale, t.scores.k_descale, t.scores.v_descale};
+    const uint16_t *codes[3] = {t.q, t.k, t.v}, *numbers[3] = {drawn.q, drawn.k, drawn.v};
+    for (int i = 0; i < 3; i++) {
+        const int32_t heads = i == 0 ? 6 : 3, rows = i == 0 ? 40 : 50;
+        float least = INFINITY, most = 0.0f;
+        for (int32_t at = 0; at < 3 * heads * rows * 32; at++) {
+            const float descale = descales[i][at / 32 / rows], code = fa_element_to_float(FA_DTYPE_E4M3, codes[i][at]),
+                        number = fa_element_to_float(FA_DTYPE_BF16, numbers[i][at]);
+            assert_true(fabsf(code * descale - number) <= fabsf(number) / 16.0f * 1.001f + descale * 0x1p-10f);
+            assert_true(fabsf(number / descale) < 449.0f);
+        }
+        for (int32_t h = 0; h < 3 * heads; h++) {
+            const float next = descales[i][h / heads * heads + (h + 1) % heads], ratio = next / descales[i][h];
+            assert_true(fabsf(logf(ratio)) > 0.2f);
+            assert_true(fabsf(logf(descales[i][(h + heads) % (3 * heads)] / descales[i][h])) > 0.2f);
+            least = fminf(least, descales[i][h]), most = fmaxf(most, descales[i][h]);
+        }
+        assert_true(most / least > 20.0f && most / least <= 100.1f);
+    }
+    for (int32_t h = 0; h < 9; h++)
+        assert_true(fabsf(logf(descales[1][h] / descales[2][h])) > 0.2f);
+    fa_tensors_free(&t);
+    fa_tensors_free(&drawn);
+}
+
+/* A cache alone: Q and its descale are as without. */
+TEST(an_fp8_cache_leaves_q_alone)
+{
+    fa_problem p = shape(2, 4, 2, 20, 30, 24, false), plain = p;
+    p.fp8_kv = true;
+    fa_tensors t = fa_tensors_make(&p, FA_DIST_NORMAL, 5), of = fa_tensors_make(&plain, FA_DIST_NORMAL, 5);
+    assert_null(t.scores.q_descale);
+    assert_non_null(t.scores.k_descale);
+    assert_memory_equal(t.q, of.q, t.q_count * sizeof *t.q);
+    for (size_t i = 0; i < t.k_count; i++)
+        assert_true(t.k[i] < 256);
+    fa_tensors_free(&t);
+    fa_tensors_free(&of);
+}
+
 TEST(types_have_their_precision)
 {
     for (uint32_t half = 1; half < 0x7BFF; half++) {

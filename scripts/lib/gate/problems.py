@@ -25,10 +25,10 @@ DEFAULTS = {"batch": 1, "heads": 1, "kv_heads": 1, "seq": 16, "seq_kv": 16, "dim
             "dist": "normal", "strides": "packed", "misalign": 0, "lse": False, "seeds": None, "seed": None,
             "dtype": None, "timeout": None, "lengths": None, "window": None, "chunk": None, "softcap": None,
             "sinks": False, "alibi": False, "bias": False, "mask": None, "dim_v": None, "v_in_k": False,
-            "page_size": None, "page_layout": None}
+            "page_size": None, "page_layout": None, "kv_dtype": None}
 FLAGS = ("causal", "lse", "sinks", "alibi", "bias", "v_in_k")
 FEATURES = ("lengths", "window", "chunk", "softcap", "mask", "dim_v", "page_size", "page_layout")
-WORDS = ("dist", "strides", "dtype", "lengths", "window", "mask", "page_layout")  # values that are no numbers
+WORDS = ("dist", "strides", "dtype", "kv_dtype", "lengths", "window", "mask", "page_layout")  # values that are no numbers
 # Multiply-adds of one launch, by device and mode: what keeps a gate of one kernel within its minutes.
 # Without a GPU a list for the sanitizers is only shown (--dry-run).
 MOST_WORK = {("cuda", "plain"): 4e9, ("cuda", "sanitize"): 1e8, ("emu", "sanitize"): 1e8,
@@ -46,12 +46,15 @@ def problem(**fields):
 
 
 def options(p):
-    """As options of fa_bench; what is a default is left out, except shapes."""
+    """As options of fa_bench; what is a default is left out, except shapes. FP8 takes dims in multiples of 16."""
     words = []
+    if p["dtype"] == "e4m3":
+        p = p | {key: -(-p[key] // 16) * 16 for key in ("dim", "dim_v") if p[key]}
     for key in ("batch", "heads", "kv_heads", "seq", "seq_kv", "dim"):
         words += ["--" + key.replace("_", "-"), str(p[key])]
     words += ["--" + key.replace("_", "-") for key in FLAGS if p[key]]
-    for key in (*FEATURES, "scale", "dist", "strides", "misalign", "seeds", "seed", "dtype", "timeout"):
+    for key in (*FEATURES, "scale", "dist", "strides", "misalign", "seeds", "seed", "dtype", "kv_dtype",
+                "timeout"):
         if p[key] != DEFAULTS[key]:
             words += ["--" + key.replace("_", "-"), str(p[key])]
     return " ".join(words)

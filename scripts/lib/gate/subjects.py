@@ -125,9 +125,13 @@ class Subjects:
         only those would run that happen to fit. Asks the compiler: a kernel refuses by a static_assert, its shared
         memory or its registers."""
         self.served, few = {}, [16, 40, 104, 256]
+        fp8 = self.options.dtype == "e4m3"
+        if fp8:  # takes dims in multiples of 16
+            self.served, few = {"dims": list(range(16, 257, 16)), "mask": "both"}, [16, 48, 112, 256]
         if not self.options.source or all(self.compiled(few, mask) == few for mask in ("", "--causal")):
             return
-        dims = [16, 24, 32, 40, 48, 64, 72, 80, 96, 112, 128, 160, 192, 224, 256]
+        dims = [dim for dim in (16, 24, 32, 40, 48, 64, 72, 80, 96, 112, 128, 160, 192, 224, 256)
+                if not fp8 or dim % 16 == 0]
         full = self.compiled(dims, "")
         causal = [] if full else self.compiled(dims, "--causal")
         if full or causal:
@@ -152,7 +156,7 @@ class Subjects:
         dims = self.served.get("dims") or [64]
         first = f"--dim {dims[0]}" + " --causal" * (self.served.get("mask") == "causal")
         record = self.asked(kernel, first)
-        found = re.search("serves (--dim .*) only", record.get("reason") or "")
+        found = re.search("serves (--(?:dim|dtype) .*) only", record.get("reason") or "")
         only = {}
         if found:
             first = found[1]
@@ -216,7 +220,9 @@ class Subjects:
         """Problems of the features that the kernel serves."""
         said = self.says(kernel)
         limits, quick = {"dims": (), "mask": "both"} | self.served, quick or self.options.quick
-        return [Case(kernel, "", self.start + problems.options(problems.served(p, **limits)), feature=" ".join(words))
+        typed = {"dtype": "e4m3"} if self.options.dtype == "e4m3" else {} # of dim_v, too, multiples of 16
+        return [Case(kernel, "", self.start + problems.options(problems.served(p | typed, **limits)),
+                     feature=" ".join(words))
                 for words, p in features.drawn(said.serves, self.device, self.mode, self.seed, quick, said.bf16,
                                                said.lse, said.page_rows)]
 
