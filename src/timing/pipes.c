@@ -48,7 +48,7 @@ static double shared_clocks(const char *opcode, int32_t cc)
 }
 
 /* Operations of a tensor-core instruction as one warp issues it: HMMA.16816 is 16 x 8 x 16 by one warp,
- * HGMMA.64x128x16 is shared by the four warps of a warpgroup; QMMA and QGMMA are those of FP8. 0: another instruction. */
+ * HGMMA.64x128x16 is shared by the four warps of a warpgroup; QMMA and QGMMA are of FP8. 0: another instruction. */
 static double tensor_operations(const char *opcode)
 {
     int m = 0, n = 0, k = 0;

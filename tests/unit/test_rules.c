@@ -764,7 +764,7 @@ static fa_verdict judge_part(bench *b, double part)
     return judge(b);
 }
 
-/* The mean error of many rows decides closely, also where V has a mean; of few rows as for 16 bits. Zeros never pass. */
+/* The mean error of many rows decides closely, also where V has a mean; of few as for 16 bits. Zeros never pass. */
 TEST(fp8_is_judged_by_its_mean_error)
 {
     const fa_dist dists[] = {FA_DIST_NORMAL, FA_DIST_MEAN, FA_DIST_OUTLIER};

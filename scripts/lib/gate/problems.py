@@ -28,7 +28,8 @@ DEFAULTS = {"batch": 1, "heads": 1, "kv_heads": 1, "seq": 16, "seq_kv": 16, "dim
             "page_size": None, "page_layout": None, "kv_dtype": None}
 FLAGS = ("causal", "lse", "sinks", "alibi", "bias", "v_in_k")
 FEATURES = ("lengths", "window", "chunk", "softcap", "mask", "dim_v", "page_size", "page_layout")
-WORDS = ("dist", "strides", "dtype", "kv_dtype", "lengths", "window", "mask", "page_layout")  # values that are no numbers
+# Values that are no numbers.
+WORDS = ("dist", "strides", "dtype", "kv_dtype", "lengths", "window", "mask", "page_layout")
 # Multiply-adds of one launch, by device and mode: what keeps a gate of one kernel within its minutes.
 # Without a GPU a list for the sanitizers is only shown (--dry-run).
 MOST_WORK = {("cuda", "plain"): 4e9, ("cuda", "sanitize"): 1e8, ("emu", "sanitize"): 1e8,
