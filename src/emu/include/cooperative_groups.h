@@ -1,7 +1,6 @@
 /* Cooperative groups on the emulator's barriers and warp operations: blocks, tiles of up to 32 threads, coalesced
  * groups, clusters. A grid cannot be synchronised (that needs a cooperative launch). */
-#ifndef FA_EMU_COOPERATIVE_GROUPS_H
-#define FA_EMU_COOPERATIVE_GROUPS_H
+#pragma once
 
 #ifndef FA_EMU_SHIM_H
 #include "fa_emu.h"
@@ -333,5 +332,3 @@ static inline auto invoke_one_broadcast(const fa_G &group, fa_F f, FA_EMU_HERE)
 }
 
 } // namespace cooperative_groups
-
-#endif

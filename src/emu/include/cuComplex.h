@@ -1,6 +1,5 @@
 /* The emulator's <cuComplex.h>: the types, and what CUTLASS's headers need of the functions. */
-#ifndef FA_EMU_CUCOMPLEX_H
-#define FA_EMU_CUCOMPLEX_H
+#pragma once
 
 typedef float2 cuFloatComplex;
 typedef double2 cuDoubleComplex;
@@ -13,5 +12,3 @@ static inline float cuCrealf(cuFloatComplex z) { return z.x; }
 static inline float cuCimagf(cuFloatComplex z) { return z.y; }
 static inline double cuCreal(cuDoubleComplex z) { return z.x; }
 static inline double cuCimag(cuDoubleComplex z) { return z.y; }
-
-#endif

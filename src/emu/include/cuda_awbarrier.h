@@ -1,6 +1,5 @@
 /* awbarrier: what cuda::barrier was before. */
-#ifndef FA_EMU_AWBARRIER_H
-#define FA_EMU_AWBARRIER_H
+#pragma once
 
 #include "cuda_awbarrier_primitives.h"
 
@@ -11,5 +10,3 @@ namespace experimental
 typedef cuda::barrier<cuda::thread_scope_block> awbarrier;
 }
 } // namespace nvcuda
-
-#endif

@@ -1,6 +1,5 @@
 /* Barrier objects by the toolkit's C functions, on mbarrier. */
-#ifndef FA_EMU_AWBARRIER_PRIMITIVES_H
-#define FA_EMU_AWBARRIER_PRIMITIVES_H
+#pragma once
 
 #include "cuda/barrier"
 
@@ -31,5 +30,3 @@ static inline bool __mbarrier_try_wait_parity(__mbarrier_t *b, bool parity, uint
 {
     return b->try_wait_parity(parity, FA_EMU_THERE);
 }
-
-#endif

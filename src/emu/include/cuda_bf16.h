@@ -1,7 +1,6 @@
 /* __nv_bfloat16 and __nv_bfloat162: the upper half of a float. Every operation is done in float (fma in double) and
  * rounded once to the nearest, ties to even. */
-#ifndef FA_EMU_BF16_H
-#define FA_EMU_BF16_H
+#pragma once
 
 #ifndef FA_EMU_SHIM_H
 #include "fa_emu.h"
@@ -101,5 +100,3 @@ FA_EMU_HALF_PAIRS(__nv_bfloat16, __nv_bfloat162, bfloat16)
 FA_EMU_HALF_COMPARES(__nv_bfloat16, __nv_bfloat162)
 FA_EMU_HALF_MORE(__nv_bfloat16, __nv_bfloat162)
 FA_EMU_HALF_INTEGERS(__nv_bfloat16, bfloat16)
-
-#endif

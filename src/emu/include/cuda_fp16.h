@@ -1,7 +1,6 @@
 /* half and half2 on _Float16. Every operation is done in float (or double) and rounded once, which for + - * / and sqrt
  * of halves is the correctly rounded result the device gives. */
-#ifndef FA_EMU_FP16_H
-#define FA_EMU_FP16_H
+#pragma once
 
 #ifndef FA_EMU_SHIM_H
 #include "fa_emu.h"
@@ -153,5 +152,3 @@ FA_EMU_HALF_PAIRS(__half, __half2, half)
 FA_EMU_HALF_COMPARES(__half, __half2)
 FA_EMU_HALF_MORE(__half, __half2)
 FA_EMU_HALF_INTEGERS(__half, half)
-
-#endif

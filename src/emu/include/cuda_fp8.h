@@ -1,7 +1,6 @@
 /* FP8 by conversion (OCP 8-bit formats): E4M3 has no infinity and one NaN, 0x7f; E5M2 is an FP16 with eight bits less.
  * Round to the nearest, ties to even; saturation as the conversion says. */
-#ifndef FA_EMU_FP8_H
-#define FA_EMU_FP8_H
+#pragma once
 
 #include "cuda_bf16.h"
 
@@ -168,5 +167,3 @@ FA_EMU_FP8_WIDE(__nv_fp8x4_e5m2, __nv_fp8_e5m2, 4, __nv_fp8x4_storage_t, float4,
 #undef FA_EMU_FP8_4
 #undef FA_EMU_FP8_2
 #undef FA_EMU_FP8_WIDE
-
-#endif

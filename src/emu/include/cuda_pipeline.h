@@ -1,6 +1,5 @@
 /* cuda_pipeline.h's primitives on the emulator's cp.async. */
-#ifndef FA_EMU_PIPELINE_H
-#define FA_EMU_PIPELINE_H
+#pragma once
 
 #ifndef FA_EMU_SHIM_H
 #include "fa_emu.h"
@@ -14,5 +13,3 @@ static inline void __pipeline_memcpy_async(void *dst_s, const void *src_g, size_
 }
 static inline void __pipeline_commit() { fa_emu_now()->api->cp_async_commit(); }
 static inline void __pipeline_wait_prior(int groups) { fa_emu_now()->api->cp_async_wait(groups, 0); }
-
-#endif

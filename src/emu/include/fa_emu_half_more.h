@@ -1,7 +1,6 @@
 /* What __half and __nv_bfloat16 have alike: pairs, arithmetic, comparisons, ReLU and saturation, conversions to and
  * from integers, rounding, increments. Both headers use it, with H, H2 and their parts of names. */
-#ifndef FA_EMU_HALF_MORE_H
-#define FA_EMU_HALF_MORE_H
+#pragma once
 
 /* Pairs out of numbers and numbers out of pairs; name: half or bfloat16. */
 #define FA_EMU_HALF_PAIRS(H, H2, name)                                          \
@@ -188,5 +187,3 @@ static inline fa_T fa_emu_integer_of(double x)
     FA_EMU_HALF_INTEGER(H, name, unsigned long long, ull)                                                          \
     static inline signed char __##name##2char_rz(H h) { return fa_emu_integer_of<signed char>(truncf((float)h)); } \
     static inline unsigned char __##name##2uchar_rz(H h) { return fa_emu_integer_of<unsigned char>(truncf((float)h)); }
-
-#endif

@@ -1,7 +1,6 @@
 /* Device functions on numbers, integers and words that C does not have under these names. Fast variants (__expf, ...)
  * are computed in full precision: a kernel that passes here may still lose bits on the device, never the reverse. */
-#ifndef FA_EMU_MATH_H
-#define FA_EMU_MATH_H
+#pragma once
 
 #define FA_EMU_MINMAX(fa_T)                                          \
     static inline fa_T min(fa_T a, fa_T b) { return b < a ? b : a; } \
@@ -307,5 +306,3 @@ static inline unsigned __fns(unsigned mask, unsigned base, int n)
             return (unsigned)at;
     return ~0u;
 }
-
-#endif

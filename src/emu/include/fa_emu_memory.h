@@ -1,6 +1,5 @@
 /* What the shim itself needs of memory: accesses that the sanitizers do not see, asynchronous copies. */
-#ifndef FA_EMU_MEMORY_H
-#define FA_EMU_MEMORY_H
+#pragma once
 
 #if FA_EMU_TSAN
 extern "C" void __tsan_read_range(void *address, unsigned long size);
@@ -63,5 +62,3 @@ static inline __attribute__((always_inline)) void fa_emu_cp_async(void *dst_s, c
     fa_emu_touch(dst_s, size, true);
     fa_emu_now()->api->cp_async(dst_s, src_g, size, bytes, file, line);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* Inline PTX: what the compiler's pass (src/compile/asm.c) writes in place of an asm statement. The core runs the
  * text. */
-#ifndef FA_EMU_PTX_H
-#define FA_EMU_PTX_H
+#pragma once
 
 #include <type_traits>
 
@@ -231,5 +230,3 @@ static inline void *__cluster_map_shared_rank(const void *p, unsigned rank, FA_E
                                 FA_EMU_THERE);
     return to;
 }
-
-#endif

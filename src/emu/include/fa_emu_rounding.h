@@ -1,6 +1,5 @@
 /* Arithmetic and conversions rounded towards zero, down or up: the CPU's rounding mode around one operation. */
-#ifndef FA_EMU_ROUNDING_H
-#define FA_EMU_ROUNDING_H
+#pragma once
 
 #include <fenv.h>
 
@@ -45,5 +44,3 @@ FA_EMU_ROUNDED_OF(double, unsigned long long, __ull2double)
 static inline float __fmaf_ieee_rz(float x, float y, float z) { return __fmaf_rz(x, y, z); }
 static inline float __fmaf_ieee_rd(float x, float y, float z) { return __fmaf_rd(x, y, z); }
 static inline float __fmaf_ieee_ru(float x, float y, float z) { return __fmaf_ru(x, y, z); }
-
-#endif

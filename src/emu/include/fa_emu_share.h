@@ -1,6 +1,5 @@
 /* Copies that the threads of a group share out among them, by cp.async where the alignment allows it. */
-#ifndef FA_EMU_SHARE_H
-#define FA_EMU_SHARE_H
+#pragma once
 
 #ifndef FA_EMU_SHIM_H
 #include "fa_emu.h"
@@ -32,5 +31,3 @@ struct aligned_size_t {
     constexpr operator size_t() const { return value; }
 };
 } // namespace cuda
-
-#endif

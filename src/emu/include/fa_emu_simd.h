@@ -1,6 +1,5 @@
 /* The SIMD functions on the halves and bytes of a word (CUDA Math API, "SIMD Intrinsics"). */
-#ifndef FA_EMU_SIMD_H
-#define FA_EMU_SIMD_H
+#pragma once
 
 static inline int fa_emu_clamp(int x, int least, int largest) { return max(least, min(x, largest)); }
 /* n parts of a word, read as T, written as U. The expression may use the least and the largest number of T. */
@@ -119,5 +118,3 @@ FA_EMU_DPX_WHICH(int, s, min, <=, __vsetles2)
 FA_EMU_DPX_WHICH(unsigned, u, max, >=, __vsetgeu2)
 FA_EMU_DPX_WHICH(unsigned, u, min, <=, __vsetleu2)
 #undef FA_EMU_DPX_WHICH
-
-#endif

@@ -1,6 +1,5 @@
 /* cuda::std by the names of the host's C++ library. */
-#ifndef FA_EMU_STD_H
-#define FA_EMU_STD_H
+#pragma once
 
 #include <algorithm>
 #include <array>
@@ -27,5 +26,3 @@ namespace std
 using namespace ::std;
 }
 } // namespace cuda
-
-#endif

@@ -1,6 +1,5 @@
 /* CUDA's vector types with their sizes and alignments (CUDA C++ Programming Guide, "Built-in Vector Types"). */
-#ifndef FA_EMU_TYPES_H
-#define FA_EMU_TYPES_H
+#pragma once
 
 #define FA_EMU_VECTORS(fa_T, name, align2, align4)                                     \
     struct name##1 { fa_T x; };                                                        \
@@ -110,5 +109,3 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *count, T function
 template <typename T>
 cudaError_t cudaOccupancyMaxActiveClusters(int *count, T function, const cudaLaunchConfig_t *launch);
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *launch, const void *function, void **arguments);
-
-#endif

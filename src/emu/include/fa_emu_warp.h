@@ -1,6 +1,5 @@
 /* Barriers, warp collectives and atomics: each packs its operands and waits until the others have arrived. */
-#ifndef FA_EMU_WARP_H
-#define FA_EMU_WARP_H
+#pragma once
 
 static inline fa_emu_op fa_emu_op_make(int kind, int mode, const char *name, unsigned mask, const char *file, int line)
 {
@@ -275,5 +274,3 @@ static inline fa_T atomicCAS_system(fa_T *address, fa_emu_as<fa_T> compare, fa_e
 {
     return atomicCAS(address, compare, value, FA_EMU_THERE);
 }
-
-#endif

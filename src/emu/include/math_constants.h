@@ -1,6 +1,5 @@
 /* CUDA's names of constants. */
-#ifndef FA_EMU_MATH_CONSTANTS_H
-#define FA_EMU_MATH_CONSTANTS_H
+#pragma once
 
 #include <math.h>
 
@@ -63,5 +62,3 @@
 #define CUDART_TWO_TO_52 0x1p52
 #define CUDART_TWO_TO_53 0x1p53
 #define CUDART_TWO_TO_54 0x1p54
-
-#endif

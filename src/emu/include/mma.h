@@ -2,8 +2,7 @@
  * specify which lane holds which element. Here the seed draws a map per fragment type, so a kernel that assumes a
  * layout computes nonsense. Convergence is checked before a store and after a load, never in between: a missing
  * __syncwarp stays visible. */
-#ifndef FA_EMU_MMA_H
-#define FA_EMU_MMA_H
+#pragma once
 
 #ifndef FA_EMU_SHIM_H
 #include "fa_emu.h"
@@ -223,5 +222,3 @@ static inline void mma_sync(fragment<accumulator, fa_M, fa_N, fa_K, fa_D> &d,
 
 } // namespace wmma
 } // namespace nvcuda
-
-#endif

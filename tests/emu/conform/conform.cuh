@@ -1,8 +1,7 @@
 /* A conformance kernel checks a primitive against plain arithmetic in the kernel itself, and writes what it saw: the
  * same words must come from the emulator and from a GPU. o: word 0 counts failures, 1 has the line of one, 16.. the
  * words. q: FA_TEST_HALVES halves, q[i] = (i * 37 % 101 - 50) / 8, to the byte. */
-#ifndef FA_CONFORM_CUH
-#define FA_CONFORM_CUH
+#pragma once
 
 #include "../instructions.cuh"
 
@@ -52,5 +51,3 @@ __device__ __forceinline__ void run_case(int number, T &...arguments)
 }
 
 __device__ __forceinline__ unsigned half_bits(__half h) { return __half_as_ushort(h); }
-
-#endif

@@ -1,7 +1,6 @@
 /* Each file here uses one construct of ordinary CUDA as people write it. What it computed is compared with what it must
  * be (EXPECT); then plain attention follows, and a thread that saw a difference spoils the output. */
-#ifndef ORDINARY_CUH
-#define ORDINARY_CUH
+#pragma once
 
 #include "fa_params.h"
 
@@ -43,5 +42,3 @@ static __device__ void attend(const fa_params &p, bool good)
     for (int d = 0; d < FA_DIM; d++)
         o[d] = __float2half(all_good ? sum[d] / l : 1000.0f);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* cg::memcpy_async on the emulator's cp.async: the threads of the group share the bytes out among them. */
-#ifndef FA_EMU_CG_MEMCPY_H
-#define FA_EMU_CG_MEMCPY_H
+#pragma once
 
 #include "../cooperative_groups.h"
 #include "../fa_emu_share.h"
@@ -35,5 +34,3 @@ static inline void wait_prior(const fa_G &group, FA_EMU_HERE)
 }
 
 } // namespace cooperative_groups
-
-#endif

@@ -1,6 +1,5 @@
 /* cg::reduce: tiles exchange in a butterfly, coalesced groups rank by rank; every thread has the result. */
-#ifndef FA_EMU_CG_REDUCE_H
-#define FA_EMU_CG_REDUCE_H
+#pragma once
 
 #include "../cooperative_groups.h"
 
@@ -45,5 +44,3 @@ static inline fa_T reduce(const coalesced_group &group, fa_T value, fa_F op, FA_
 }
 
 } // namespace cooperative_groups
-
-#endif

@@ -1,6 +1,5 @@
 /* cg::inclusive_scan and cg::exclusive_scan, rank by rank. */
-#ifndef FA_EMU_CG_SCAN_H
-#define FA_EMU_CG_SCAN_H
+#pragma once
 
 #include "reduce.h"
 
@@ -36,5 +35,3 @@ static inline fa_T exclusive_scan(const fa_G &group, fa_T value, FA_EMU_HERE)
 }
 
 } // namespace cooperative_groups
-
-#endif
