@@ -141,6 +141,27 @@ __device__ __forceinline__ void mma_m16n8k16_from(float (&d)[4], const float (&c
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "f"(c[0]), "f"(c[1]), "f"(c[2]), "f"(c[3]));
 }
 
+/* d += a b of e4m3, 32 deep: four elements a register. sm_89. [mma.sync, "Matrix Fragments for mma.m16n8k32"] */
+__device__ __forceinline__ void mma_m16n8k32_e4m3(float (&d)[4], const unsigned (&a)[4],
+                                                  const unsigned (&b)[2] FA_CALLER)
+{
+    asm("mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 "
+        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+/* Four floats as e4m3, round to nearest, at most 448, the first in the low bits. sm_89. [cvt.rn.satfinite.e4m3x2] */
+__device__ __forceinline__ unsigned pack_e4m3(float f0, float f1, float f2, float f3)
+{
+    unsigned packed;
+    asm("{ .reg .b16 lo, hi; cvt.rn.satfinite.e4m3x2.f32 lo, %2, %1; cvt.rn.satfinite.e4m3x2.f32 hi, %4, %3; "
+        "mov.b32 %0, {lo, hi}; }\n"
+        : "=r"(packed)
+        : "f"(f0), "f"(f1), "f"(f2), "f"(f3));
+    return packed;
+}
+
 /* 2^x, 2 ulp, exactly 0 for -inf. [ex2.approx.ftz] */
 __device__ __forceinline__ float exp2_approx(float x)
 {

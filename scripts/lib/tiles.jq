@@ -4,8 +4,11 @@
 def count(f): map(select(f)) | length;
 def number: ltrimstr("sm_") | rtrimstr("a") | tonumber;
 def serves_arch($arch): ($arch | number) >= .min_arch and (.arch_specific != true or ($arch | endswith("a")));
-# The options of a kernel's operator.
-def operator: if .op == "backward" then " --op backward" else "" end;
+# The options of a kernel's operator and of the type that it takes alone.
+def operator: (if .op == "backward" then " --op backward" else "" end) +
+    (if .dtype then " --dtype \(.dtype)" else "" end);
+# A head dimension of a kernel of that type (or null): e4m3 has multiples of 16.
+def fitted($dtype): if $dtype then (tostring | tonumber + 15 | . - . % 16) else . end;
 # Every combination of the values of these knobs, as options.
 def combined: [to_entries[] | .key as $knob | [.value[] | " --\($knob) \(.)"]] | [combinations][] | add;
 # Records (with -n), each with its point, a line of $points.
@@ -15,7 +18,7 @@ def with_points: ($points | split("\n")) as $lines | inputs | .point = $lines[.p
 def points_compiled:
     .[] | select(.kind == "hand") | select(($only | length) == 0 or (.name as $n | $only | index($n))) | . as $row |
     ($archs | split(",")[]) as $arch | select(serves_arch($arch)) |
-    ($dims | split(",")[]) as $dim | ("", " --causal") as $causal |
+    .dtype as $dtype | ($dims | split(",")[] | fitted($dtype)) as $dim | ("", " --causal") as $causal |
     "--kernel \(.name) --arch \($arch) --dim \($dim)\($causal)\(operator)" as $base |
     if $defaults == 1 then $base + " --seq 512", $base + " --seq 8192"
     elif $causal != "" then empty
@@ -54,7 +57,7 @@ def bad_compiled:
 def points_run:
     .[] | select(.kind == "hand") |
     select(if ($only | length) > 0 then .name as $n | $only | index($n) else .tensor_cores == "wmma" end) |
-    .name as $k | ($dims | split(",")[]) as $dim |
+    .name as $k | .dtype as $dtype | ($dims | split(",")[] | fitted($dtype)) as $dim |
     "--kernel \($k) --dim \($dim)\(operator)" + (.values | {m, n, warps, vec, stages} | combined) + " ";
 
 # The lines (with -n) of $points that are of today's source ($now, by kernel) and $arch.
@@ -116,7 +119,8 @@ def hashes:
         $rules[],
         ([64, 128, 256] | to_entries[] | select(.value as $dim | any($rules[]; .value | is_for_all($dim)) | not) |
             {key: (.key + ($row.rules | length)),
-            value: {serves: $row.name, op: $row.op, max_dim: .value, causal: null, config: $row.defaults}});
+            value: {serves: $row.name, op: $row.op, dtype: $row.dtype, max_dim: .value, causal: null,
+                config: $row.defaults}});
 
     . as $rows | ($archs | split(",")[]) as $arch |
     $rows[] | select(.kind == "hand" and .variant_of == null and serves_arch($arch)) |
@@ -124,7 +128,7 @@ def hashes:
     rules_and_defaults($arch) | .key as $index | .value |
     .serves as $serves | .max_dim as $max_dim |
     (if .causal == null then "", " --causal" elif .causal then " --causal" else "" end) as $mask |
-    ($max_dim, ($max_dim | odd_dim)) as $dim |
+    .dtype as $dtype | ($max_dim, ($max_dim | odd_dim | fitted($dtype))) as $dim |
     operator as $operator | (.config | with_splits | tile_options) as $tile |
     "--kernel \($serves) --arch \($arch) --dim \($dim)\($mask)\($operator) \($tile) #\($name):\($index + 1)";
 

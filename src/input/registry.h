@@ -18,6 +18,7 @@ typedef struct fa_traits {
     bool emu_not_run;       /* not emulated; `emu` answers not_run */
     bool nondeterministic;  /* repeats may differ in the last bits */
     bool backward;          /* computes gradients, for --op backward; the others do not */
+    bool fp8;               /* takes --dtype e4m3 alone */
     bool pack_heads;        /* tiles hold the query heads of a K/V head: fa_kernel_info.pack_heads */
     bool is_reference;      /* the library whose result is the second reference of a check */
     const char *headers;    /* the library of headers that it needs ("cutlass"), of scripts/setup.sh; NULL: none */
@@ -54,7 +55,8 @@ typedef struct fa_rule {
     int32_t key_cost;         /* 0: decides. Otherwise what a key costs this tile, beside other such rules */
     fa_knobs knobs;
     const char *variant; /* the row that serves the problem: `name` or a variant of it. One that computes gradients
-                            matches --op backward, any other one does not */
+                            matches --op backward, any other one does not; one for FP8 matches
+                            --dtype e4m3, which then matches none of the kernel's others */
 } fa_rule;
 const fa_rule *fa_registry_rules(void);
 const fa_kernel_row *fa_registry_serves(const fa_rule *rule); /* the row that it selects */

@@ -123,11 +123,24 @@ static fa_status check_lists(const fa_spec *spec, fa_reason *why)
     return FA_PASS;
 }
 
+/* FP8 is served by the kernel's variant for it, where there is one; that takes nothing else. */
+static bool takes_type(const fa_rule *rule, const fa_spec *spec)
+{
+    bool has_variant = false;
+    for (size_t i = 0; i < fa_registry_count(); i++) {
+        const fa_traits *t = &fa_registry_at(i)->traits;
+        has_variant |= t->fp8 && t->variant_of != NULL && strcmp(t->variant_of, rule->name) == 0;
+    }
+    const bool asked = (spec->features & FA_FEATURE_FP8) != 0, for_fp8 = fa_registry_serves(rule)->traits.fp8;
+    return asked ? for_fp8 || !has_variant : !for_fp8;
+}
+
 /* A tile that the user asks for runs in the kernel that he asks for: its knobs rule out the rules of variants. */
 static bool matches(const fa_rule *rule, const fa_spec *spec, const fa_problem *problem, int32_t sm_count)
 {
     return rule->name != NULL && strcmp(rule->name, spec->name) == 0 && problem->dim <= rule->max_dim &&
            (spec->features & ~rule->features) == 0 && fa_registry_serves(rule)->traits.backward == problem->backward &&
+           takes_type(rule, spec) &&
            (strcmp(rule->variant, rule->name) == 0 || !any_set(&spec->set)) &&
            (rule->causal < 0 || rule->causal == (problem->causal ? 1 : 0)) &&
            (rule->max_fill_percent < 0 || fill_percent(problem, sm_count) <= rule->max_fill_percent) &&

@@ -61,6 +61,13 @@ static void put_space(cJSON *kernel, const fa_kernel_row *row)
         cJSON_AddItemToArray(acc, cJSON_CreateString("fp16"));
 }
 
+/* What a kernel is for: its operator, and the type of the tensors where it takes one alone. */
+static void put_purpose(cJSON *to, const fa_traits *t)
+{
+    cJSON_AddStringToObject(to, "op", t->backward ? "backward" : "forward");
+    cJSON_AddItemToObject(to, "dtype", t->fp8 ? cJSON_CreateString("e4m3") : cJSON_CreateNull());
+}
+
 static void put_condition(cJSON *rule, const char *key, int32_t value)
 {
     cJSON_AddItemToObject(rule, key, value == 0 ? cJSON_CreateNull() : cJSON_CreateNumber(value));
@@ -75,7 +82,7 @@ static void put_rules(cJSON *kernel, const fa_kernel_row *row)
             continue;
         cJSON *one = cJSON_CreateObject();
         cJSON_AddStringToObject(one, "serves", rule->variant);
-        cJSON_AddStringToObject(one, "op", fa_registry_serves(rule)->traits.backward ? "backward" : "forward");
+        put_purpose(one, &fa_registry_serves(rule)->traits);
         cJSON_AddNumberToObject(one, "max_dim", rule->max_dim);
         cJSON_AddItemToObject(one, "causal", rule->causal < 0 ? cJSON_CreateNull() : cJSON_CreateBool(rule->causal));
         cJSON_AddItemToObject(one, "max_fill_percent",
@@ -116,7 +123,7 @@ static cJSON *kernel_json(const fa_kernel_row *row, const char *source)
     cJSON_AddStringToObject(kernel, "idea", row->idea);
     cJSON_AddStringToObject(kernel, "kind", kinds[row->kind]);
     cJSON_AddBoolToObject(kernel, "default", row == fa_registry_default(false));
-    cJSON_AddStringToObject(kernel, "op", t->backward ? "backward" : "forward");
+    put_purpose(kernel, t);
     cJSON_AddNumberToObject(kernel, "min_arch", t->min_arch);
     cJSON_AddBoolToObject(kernel, "arch_specific", t->arch_specific);
     cJSON_AddBoolToObject(kernel, "emulated", row->kind == FA_KIND_HAND && !t->emu_not_run);

@@ -46,7 +46,8 @@ passes() { # OPTIONS...
 @test "every kernel passes on each feature that it serves, and refuses the others by name" {
     local kernel kernels word served=0 options dims
     kernels=$(./fa_bench --list-kernels --json - |
-        jq -r '.[] | select(.kind == "hand" and .op == "forward" and .emulated and .missing == null) | .name')
+        jq -r '.[] | select(.kind == "hand" and .op == "forward" and .dtype == null) |
+            select(.emulated and .missing == null) | .name')
     for kernel in $kernels; do
         dims=$(dims_of "$kernel")
         for word in varlen window chunk softcap sink alibi bias mask dim_v paged; do
@@ -144,4 +145,19 @@ EOF
     printf '# queries:keys\n\n 5:9 \r\n7\n' >"$work/lengths"
     ./fa_bench "${small[@]}" --source tests/features/plain.cu --lengths "@$work/lengths" --json "$work/r.json"
     record_holds "$work/r.json" '.problem.lengths == {q: [5, 7], kv: [9, 7]}'
+}
+
+@test "mma takes mma_fp8 for e4m3, which takes nothing else: features together, odd strides, four tiles" {
+    local tile
+    passes --kernel mma --dtype e4m3 --lengths 17,0,33:5,40:70 --window 30,3 --softcap 2 --sinks --alibi --dim-v 48 \
+        --causal --dist outlier --strides padded
+    record_holds "$work/r.json" '.variant == "mma_fp8" and .config.n == 64'
+    for tile in "--m 16 --warps 1 --n 32 --stages 3" "--m 64 --warps 2 --n 96 --swizzle 0" \
+        "--m 128 --warps 8 --n 128"; do
+        passes --kernel mma_fp8 --dtype e4m3 $tile --bias --mask tree --dim 48 --misalign 1
+    done
+    refused 3 "mma_fp8 serves --dtype e4m3 only" ./fa_bench "${small[@]}" --kernel mma_fp8
+    refused 3 "stages must be 2 or more" ./fa_bench "${small[@]}" --kernel mma_fp8 --dtype e4m3 --stages 1
+    run -0 ./fa_bench --kernel mma --arch sm_89 --select
+    [[ $output != *mma_fp8* ]]
 }

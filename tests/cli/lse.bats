@@ -17,7 +17,8 @@ passes() { # OPTIONS...
 @test "every emulated kernel writes it: tails, grouped heads, rows without keys" {
     local kernel kernels
     kernels=$(./fa_bench --list-kernels --json - |
-        jq -r '.[] | select(.kind == "hand" and .op == "forward" and .emulated and .missing == null) | .name')
+        jq -r '.[] | select(.kind == "hand" and .op == "forward" and .dtype == null) |
+            select(.emulated and .missing == null) | .name')
     for kernel in $kernels; do
         passes --kernel "$kernel" $(dims_of "$kernel")
         passes --kernel "$kernel" $(dims_of "$kernel") --causal

@@ -62,6 +62,21 @@ static char *only_shape(const char *output)
     return to != NULL ? fa_format("%.*s", (int)(to - from - 7), from + 7) : NULL;
 }
 
+/* The options in argv, of which there are `count`, for e4m3: dims become multiples of 16. Returns how many follow. */
+static size_t take_e4m3(const char **argv, size_t count)
+{
+    static char dims[2][16];
+    for (size_t i = 0; i + 1 < count; i++)
+        if (strcmp(argv[i], "--dim") == 0 || strcmp(argv[i], "--dim-v") == 0) {
+            char *rounded = dims[argv[i][5] != '\0'];
+            snprintf(rounded, sizeof dims[0], "%d", (atoi(argv[i + 1]) + 15) / 16 * 16);
+            argv[i + 1] = rounded;
+        }
+    argv[count] = "--dtype";
+    argv[count + 1] = "e4m3";
+    return 2;
+}
+
 /* NULL on success. */
 static char *run_bench(const combination *c, const char *schedule, const char *sanitize)
 {
@@ -79,6 +94,8 @@ static char *run_bench(const combination *c, const char *schedule, const char *s
     for (char *word = strtok(words, " "); word != NULL; word = strtok(NULL, " "))
         if (strcmp(word, backward ? "--lse" : "--deterministic") != 0)
             argv[count++] = word;
+    if (row != NULL && row->traits.fp8)
+        count += take_e4m3(argv, count);
     const int code = fa_run(argv, &output);
     free(words);
     if (code == 0 && strstr(output, "PASS") != NULL) {

@@ -19,7 +19,8 @@ static int64_t up(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 
 static bool serves(const fa_rule *r, const char *kernel, const fa_problem *p, int arch, int64_t sms)
 {
-    if (strcmp(r->name, kernel) != 0 || fa_registry_serves(r)->traits.backward != p->backward)
+    if (strcmp(r->name, kernel) != 0 || fa_registry_serves(r)->traits.backward != p->backward ||
+        fa_registry_serves(r)->traits.fp8) /* tensors are of 16 bits */
         return false;
     const int64_t fill = up(p->seq_q, 64) * p->heads * p->batch * 100 / sms;
     if (p->dim > r->max_dim || (r->causal == 0 && p->causal) || (r->causal == 1 && !p->causal))

@@ -330,8 +330,10 @@ class Subjects:
                     made += [(number, fit) for fit in self.fit([case])]
             else:
                 made += self.fit(self.plain(kernel, m))
-            variants = [name for name, row in self.rows.items() if row["variant_of"] == kernel and not self.own]
-            for name in [] if self.options.sanitize else [kernel, *variants]:
+            variants = [name for name, row in self.rows.items() if row["variant_of"] == kernel and not self.own and
+                        row.get("dtype") in (None, self.options.dtype)]
+            alone = [name for name in variants if self.rows[name].get("dtype")] # of a type that the others do not take
+            for name in [] if self.options.sanitize else alone or [kernel, *variants]:
                 made += self.tiled(name) if self.runs_here(name) else []
                 if name != kernel and self.runs_here(name) and not self.options.quick:
                     made += self.fit(self.featured(name, quick=True))
