@@ -9,12 +9,9 @@
  * Shared memory: K and V [groups][stages][2][n][dim + 8]; after the loop the parts of the groups [groups][m][dim + 8].
  * Features: what mma serves.
  * Limits: dim up to 256, multiples of 8. */
-#include "mma/combine.cuh"
-#include "shared/packed.cuh"
-#include "shared/schedule.cuh"
-#include "shared/score.cuh"
+#include "mma/stream.cuh"
 
-constexpr int M = FA_M, N = FA_N, WARPS = FA_WARPS, STAGES = FA_STAGES, SPLITS = FA_SPLITS;
+constexpr int WARPS = FA_WARPS, STAGES = FA_STAGES;
 constexpr int DIM16 = (FA_DIM + 15) / 16 * 16, V_DIM16 = (FA_DIM_V + 15) / 16 * 16;
 constexpr int BANDS = M / 16;         /* a warp owns a band of 16 rows */
 constexpr int GROUPS = WARPS / BANDS; /* each with every row and its share of the keys */
@@ -49,56 +46,6 @@ FA_KERNEL_INFO(.threads = BLOCK_THREADS, .smem_dynamic_bytes = SMEM_BYTES, .work
                .serves = FA_FEATURE_VARLEN | FA_FEATURE_PAGED | FA_FEATURE_WINDOW | FA_FEATURE_CHUNK |
                          FA_FEATURE_SOFTCAP | FA_FEATURE_SINK | FA_FEATURE_ALIBI | FA_FEATURE_MASK | FA_FEATURE_DIM_V);
 
-/* The keys that a block works on: tiles [begin, end) of a K/V head. */
-struct key_tiles {
-    kv_rows k, v;
-    int begin, end;
-    bool aligned; /* 16-byte copies */
-};
-
-__device__ __forceinline__ key_tiles find_keys(const fa_params &p, const packed_tile &tile)
-{
-    key_tiles keys;
-#if FA_FEATURES & (FA_FEATURE_WINDOW | FA_FEATURE_CHUNK)
-    const key_range seen = keys_seen_by_any(p, own_sequence(p, tile.batch), first_query(tile), last_query(tile));
-    const int first = seen.first / N, some = seen.first < seen.end ? (seen.end - 1) / N + 1 - first : 0;
-#else
-    const int first = 0, some = (keys_of_row(p, last_query(tile)) + N - 1) / N;
-#endif
-    const fa_i64 tiles = some;
-    keys.begin = first + static_cast<int>(tiles * tile.split / SPLITS);
-    keys.end = first + static_cast<int>(tiles * (tile.split + 1) / SPLITS);
-    keys.k = kv_rows_of(p, p.k, p.k_stride_b, p.k_stride_h, p.k_stride_s, tile.batch, tile.kv_head);
-    keys.v = kv_rows_of(p, p.v, p.v_stride_b, p.v_stride_h, p.v_stride_s, tile.batch, tile.kv_head);
-    const fa_i64 addresses = reinterpret_cast<fa_i64>(keys.k.data_g) | reinterpret_cast<fa_i64>(keys.v.data_g);
-    keys.aligned = (addresses | (p.k_stride_s | p.v_stride_s) * 2) % 16 == 0;
-    if constexpr (HAS_PAGES)
-        keys.aligned = keys.aligned && (p.k_stride_b | p.v_stride_b) % 8 == 0;
-    return keys;
-}
-
-/* N rows of K or V from `row` on into a tile; rows past the last key become zero. */
-template <int COLUMNS>
-__device__ __forceinline__ void load_tile(fa_element *tile_s, const kv_rows &rows, int row, int seq_kv, bool aligned,
-                                          int thread)
-{
-    constexpr int CHUNKS = COLUMNS / 8;                   /* of 8 elements, 16 bytes */
-    constexpr int AT_ONCE = HAS_PAGES && M == 64 ? 2 : 4; /* more would spill */
-#pragma unroll AT_ONCE
-    for (int item = thread; item < N * CHUNKS; item += GROUP_THREADS) {
-        const int at = item / CHUNKS, chunk = item % CHUNKS, key = row + at;
-        fa_element *to_s = tile_s + at * ((COLUMNS + 15) / 16 * 16 + 8) + chunk * 8;
-        const fa_element *from_g = row_at(rows, min(key, seq_kv - 1), chunk * 8);
-        if (aligned) {
-            cp_async_16(to_s, from_g, key < seq_kv ? 16 : 0);
-        } else {
-#pragma unroll
-            for (int e = 0; e < 8; ++e)
-                to_s[e] = key < seq_kv ? from_g[e] : fa_element(0.0f);
-        }
-    }
-}
-
 /* Columns past dim are never loaded, but multiplied. */
 __device__ __forceinline__ void clear_last_columns(fa_element *ring_s, int thread)
 {
@@ -120,8 +67,8 @@ __device__ __forceinline__ void load_keys(fa_element *ring_s, const key_tiles &k
         fa_element *k_s = ring_s + slot * SLOT_HALVES;
         const kv_rows k = reload_strides(keys.k, p, p.k_stride_b, p.k_stride_s);
         const kv_rows v = reload_strides(keys.v, p, p.v_stride_b, p.v_stride_s);
-        load_tile<FA_DIM>(k_s, k, tile * N, p.seq_kv, keys.aligned, thread);
-        load_tile<FA_DIM_V>(k_s + N * PITCH, v, tile * N, p.seq_kv, keys.aligned, thread);
+        load_tile<FA_DIM, GROUP_THREADS>(k_s, k, tile * N, p.seq_kv, keys.aligned, thread);
+        load_tile<FA_DIM_V, GROUP_THREADS>(k_s + N * PITCH, v, tile * N, p.seq_kv, keys.aligned, thread);
     }
     cp_async_commit();
 }
@@ -286,33 +233,6 @@ __device__ __forceinline__ void keep_band(float *part_s, const band &mine, int r
 #pragma unroll
     for (int h = 0; h < 2; ++h)
         put_part_row(part_s + (row + 8 * h) * PART_PITCH, mine.o, h, mine.max[h], quad_sum(mine.sum[h]), lane);
-}
-
-/* A row that saw no key gives 0. */
-__device__ __forceinline__ void store_partial(const fa_params &p, const packed_tile &tile, int row, int chunk,
-                                              const partial &value)
-{
-    const packed_row to = find_packed_row(tile, tile.row0 + row);
-    float max = value.max, sum = value.sum;
-    const float weight = add_sink(p, to.head, max, sum), factor = inverse_of_sum(sum) * weight;
-#if FA_LSE
-    if (chunk == 0)
-        store_lse(p, tile.batch, to.head, to.query, log_sum_exp(max, sum));
-#endif
-    fa_element *to_g = static_cast<fa_element *>(p.o) + tile.batch * p.o_stride_b + to.head * p.o_stride_h +
-                       to.query * p.o_stride_s + chunk * 8;
-    uint4 words;
-    words.x = pack_elements(value.o[0] * factor, value.o[1] * factor);
-    words.y = pack_elements(value.o[2] * factor, value.o[3] * factor);
-    words.z = pack_elements(value.o[4] * factor, value.o[5] * factor);
-    words.w = pack_elements(value.o[6] * factor, value.o[7] * factor);
-    if (reinterpret_cast<fa_i64>(to_g) % 16 == 0) {
-        *reinterpret_cast<uint4 *>(to_g) = words;
-        return;
-    }
-#pragma unroll
-    for (int e = 0; e < 8; ++e)
-        to_g[e] = fa_element(value.o[e] * factor);
 }
 
 extern "C" __global__ void FA_LAUNCH_BOUNDS(BLOCK_THREADS, BLOCKS_PER_SM)

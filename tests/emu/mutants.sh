@@ -66,7 +66,7 @@ variants=("${variants[@]:0:tries}")
 statement='(cute::)?(__syncthreads|__syncwarp|bar_sync|bar_sync_apart|bar_arrive|cp_async_wait<[^;]*>|'
 statement+='cp_async_commit|cp_async_fence|wait_for_turn)\([^;]*\);'
 
-knobs_of() { # KERNEL: its operator and type, the options of its own tile, and the folder of the headers that it needs
+knobs_of() { # KERNEL: its operator, type, tile and only shape, and the folder of the headers that it needs
     local op headers folder dtype
     IFS=$'\t' read -r op dtype headers < <("$work/fa_bench" --list-kernels --json - |
         jq -r --arg k "$1" '.[] | select(.name == $k) | "\(.op)\t\(.dtype // "fp16")\t\(.headers // "")"')
@@ -74,7 +74,8 @@ knobs_of() { # KERNEL: its operator and type, the options of its own tile, and t
     folder=${headers^^}_DIR # CUTLASS_DIR
     [[ -z $headers ]] || echo -n "--include ${!folder:-build/$headers}/include "
     "$work/fa_bench" --op "$op" --dtype "$dtype" --kernel "$1" --compile-only --json - --quiet 2>/dev/null |
-        jq -r '.config | to_entries[] | select(.key != "maxreg") | "--\(.key) \(.value)"' | tr '\n' ' '
+        jq -r '(.config | to_entries[] | select(.key != "maxreg") | "--\(.key) \(.value)"),
+            ((.reason // "") | capture("serves (?<only>--.*) only").only)' | tr '\n' ' ' || true
 }
 files_of() { # FILE.cu: it and the headers with barriers that it includes, directly or not
     local seen=" $1 " files=("$1") i=0 next

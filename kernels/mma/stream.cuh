@@ -1,0 +1,87 @@
+/* What mma_decode and mma_mla share: packed rows, the keys that a block streams through shared memory by cp.async, and
+ * the store of combined rows. */
+#pragma once
+
+#include "mma/combine.cuh"
+#include "shared/packed.cuh"
+#include "shared/schedule.cuh"
+#include "shared/score.cuh"
+
+constexpr int M = FA_M, N = FA_N, SPLITS = FA_SPLITS;
+
+/* The keys that a block works on: tiles [begin, end) of a K/V head. */
+struct key_tiles {
+    kv_rows k, v;
+    int begin, end;
+    bool aligned; /* 16-byte copies */
+};
+
+__device__ __forceinline__ key_tiles find_keys(const fa_params &p, const packed_tile &tile)
+{
+    key_tiles keys;
+#if FA_FEATURES & (FA_FEATURE_WINDOW | FA_FEATURE_CHUNK)
+    const key_range seen = keys_seen_by_any(p, own_sequence(p, tile.batch), first_query(tile), last_query(tile));
+    const int first = seen.first / N, some = seen.first < seen.end ? (seen.end - 1) / N + 1 - first : 0;
+#else
+    const int first = 0, some = (keys_of_row(p, last_query(tile)) + N - 1) / N;
+#endif
+    const fa_i64 tiles = some;
+    keys.begin = first + static_cast<int>(tiles * tile.split / SPLITS);
+    keys.end = first + static_cast<int>(tiles * (tile.split + 1) / SPLITS);
+    keys.k = kv_rows_of(p, p.k, p.k_stride_b, p.k_stride_h, p.k_stride_s, tile.batch, tile.kv_head);
+    keys.v = kv_rows_of(p, p.v, p.v_stride_b, p.v_stride_h, p.v_stride_s, tile.batch, tile.kv_head);
+    const fa_i64 addresses = reinterpret_cast<fa_i64>(keys.k.data_g) | reinterpret_cast<fa_i64>(keys.v.data_g);
+    keys.aligned = (addresses | (p.k_stride_s | p.v_stride_s) * 2) % 16 == 0;
+    if constexpr (HAS_PAGES)
+        keys.aligned = keys.aligned && (p.k_stride_b | p.v_stride_b) % 8 == 0;
+    return keys;
+}
+
+/* N rows of K or V from `row` on into a tile; rows past the last key become zero. */
+template <int COLUMNS, int THREADS>
+__device__ __forceinline__ void load_tile(fa_element *tile_s, const kv_rows &rows, int row, int seq_kv, bool aligned,
+                                          int thread)
+{
+    constexpr int CHUNKS = COLUMNS / 8;                   /* of 8 elements, 16 bytes */
+    constexpr int AT_ONCE = HAS_PAGES && M == 64 ? 2 : 4; /* more would spill */
+#pragma unroll AT_ONCE
+    for (int item = thread; item < N * CHUNKS; item += THREADS) {
+        const int at = item / CHUNKS, chunk = item % CHUNKS, key = row + at;
+        fa_element *to_s = tile_s + at * ((COLUMNS + 15) / 16 * 16 + 8) + chunk * 8;
+        const fa_element *from_g = row_at(rows, min(key, seq_kv - 1), chunk * 8);
+        if (aligned) {
+            cp_async_16(to_s, from_g, key < seq_kv ? 16 : 0);
+        } else {
+#pragma unroll
+            for (int e = 0; e < 8; ++e)
+                to_s[e] = key < seq_kv ? from_g[e] : fa_element(0.0f);
+        }
+    }
+}
+
+/* A row that saw no key gives 0. */
+__device__ __forceinline__ void store_partial(const fa_params &p, const packed_tile &tile, int row, int chunk,
+                                              const partial &value)
+{
+    const packed_row to = find_packed_row(tile, tile.row0 + row);
+    float max = value.max, sum = value.sum;
+    const float weight = add_sink(p, to.head, max, sum), factor = inverse_of_sum(sum) * weight;
+#if FA_LSE
+    if (chunk == 0)
+        store_lse(p, tile.batch, to.head, to.query, log_sum_exp(max, sum));
+#endif
+    fa_element *to_g = static_cast<fa_element *>(p.o) + tile.batch * p.o_stride_b + to.head * p.o_stride_h +
+                       to.query * p.o_stride_s + chunk * 8;
+    uint4 words;
+    words.x = pack_elements(value.o[0] * factor, value.o[1] * factor);
+    words.y = pack_elements(value.o[2] * factor, value.o[3] * factor);
+    words.z = pack_elements(value.o[4] * factor, value.o[5] * factor);
+    words.w = pack_elements(value.o[6] * factor, value.o[7] * factor);
+    if (reinterpret_cast<fa_i64>(to_g) % 16 == 0) {
+        *reinterpret_cast<uint4 *>(to_g) = words;
+        return;
+    }
+#pragma unroll
+    for (int e = 0; e < 8; ++e)
+        to_g[e] = fa_element(value.o[e] * factor);
+}
