@@ -77,3 +77,12 @@ void fa_put(fa_writer *w, const char *format, ...)
     va_end(arguments);
     w->used = w->used + (size_t)wrote < w->size ? w->used + (size_t)wrote : w->size - 1;
 }
+
+void fa_append_text(char *text, size_t size, const char *format, ...)
+{
+    const size_t used = strlen(text);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text + used, size - used, format, arguments);
+    va_end(arguments);
+}

@@ -18,3 +18,5 @@ typedef struct fa_writer {
 } fa_writer;
 
 __attribute__((format(printf, 2, 3))) void fa_put(fa_writer *w, const char *format, ...);
+/* The same at the end of a text that is there. */
+__attribute__((format(printf, 3, 4))) void fa_append_text(char *text, size_t size, const char *format, ...);

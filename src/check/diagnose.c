@@ -1,11 +1,11 @@
 #include "check/diagnose.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "check/hypotheses.h"
 #include "run/buffers.h"
 
@@ -25,15 +25,6 @@ typedef struct scene {
     int64_t looked[LOOKED_AT]; /* indices into `expected` */
     int32_t looked_count;
 } scene;
-
-__attribute__((format(printf, 3, 4))) static void append(char *text, size_t size, const char *format, ...)
-{
-    const size_t used = strlen(text);
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text + used, size - used, format, arguments);
-    va_end(arguments);
-}
 
 static void look(scene *s)
 {
@@ -100,16 +91,17 @@ static tally tally_of(const scene *s, int64_t entries, bool by_head)
 static void describe_place(const scene *s, const tally *heads, const tally *tiles, int64_t all_heads, int64_t all_tiles,
                            char *text, size_t size)
 {
-    append(text, size, "; wrong rows: %lld of %lld checked, in %lld of %lld heads (batch.head", (long long)s->wrong,
-           (long long)s->expected->row_count, (long long)heads->count, (long long)all_heads);
+    fa_append_text(text, size, "; wrong rows: %lld of %lld checked, in %lld of %lld heads (batch.head",
+                   (long long)s->wrong, (long long)s->expected->row_count, (long long)heads->count,
+                   (long long)all_heads);
     for (int64_t i = 0; i < heads->count && i < NAMED; i++)
-        append(text, size, " %lld.%lld", (long long)(heads->named[i] / s->problem->heads),
-               (long long)(heads->named[i] % s->problem->heads));
-    append(text, size, "%s), %lld of %lld tiles of %d rows (", heads->count > NAMED ? " ..." : "",
-           (long long)tiles->count, (long long)all_tiles, s->tile_m);
+        fa_append_text(text, size, " %lld.%lld", (long long)(heads->named[i] / s->problem->heads),
+                       (long long)(heads->named[i] % s->problem->heads));
+    fa_append_text(text, size, "%s), %lld of %lld tiles of %d rows (", heads->count > NAMED ? " ..." : "",
+                   (long long)tiles->count, (long long)all_tiles, s->tile_m);
     for (int64_t i = 0; i < tiles->count && i < NAMED; i++)
-        append(text, size, "%s%lld", i ? " " : "", (long long)tiles->named[i]);
-    append(text, size, "%s)", tiles->count > NAMED ? " ..." : "");
+        fa_append_text(text, size, "%s%lld", i ? " " : "", (long long)tiles->named[i]);
+    fa_append_text(text, size, "%s)", tiles->count > NAMED ? " ..." : "");
 }
 
 /* Every element of the examined rows satisfies `is`. */
@@ -151,11 +143,11 @@ static bool guess_scaled(const scene *s, char *text, size_t size)
         most = fmax(most, factor);
     }
     if (most - least <= 0.1 * fmax(fabs(least - 1.0), fabs(most - 1.0)))
-        append(text, size, "every wrong row is the right one times %.4g", 0.5 * (least + most));
+        fa_append_text(text, size, "every wrong row is the right one times %.4g", 0.5 * (least + most));
     else
-        append(text, size,
-               "every wrong row is the right one times a factor of its own (%.3g to %.3g): row sum or rescale", least,
-               most);
+        fa_append_text(text, size,
+                       "every wrong row is the right one times a factor of its own (%.3g to %.3g): row sum or rescale",
+                       least, most);
     return true;
 }
 
@@ -184,9 +176,9 @@ static bool guess_moved(const scene *s, char *text, size_t size)
     }
     const fa_place to = fa_place_of(s->problem, fa_expected_row(s->expected, s->looked[0]), 0);
     const fa_place from = fa_place_of(s->problem, fa_expected_row(s->expected, source[0]), 0);
-    append(text, size, "%s: batch %d head %d row %d holds what belongs to batch %d head %d row %d",
-           to.row == from.row ? "heads swapped" : "rows moved", to.batch, to.head, to.row, from.batch, from.head,
-           from.row);
+    fa_append_text(text, size, "%s: batch %d head %d row %d holds what belongs to batch %d head %d row %d",
+                   to.row == from.row ? "heads swapped" : "rows moved", to.batch, to.head, to.row, from.batch,
+                   from.head, from.row);
     return true;
 }
 
@@ -211,7 +203,7 @@ static bool guess_alike(const scene *s, char *text, size_t size)
     }
     if (pairs == 0)
         return false;
-    append(text, size, "all wrong rows of a head are alike: a mean or one row of V, not its weighted sum");
+    fa_append_text(text, size, "all wrong rows of a head are alike: a mean or one row of V, not its weighted sum");
     return true;
 }
 
@@ -223,8 +215,8 @@ static bool guess_mistake(const scene *s, char *text, size_t size)
     const fa_suspect suspect =
         fa_suspect_of(s->problem, s->expected, s->bad, s->output, s->tile_m, s->looked, s->looked_count);
     if (suspect.mistake != NULL)
-        append(text, size, "%s (explains %d of %d wrong rows examined)", suspect.mistake, suspect.explained,
-               suspect.examined);
+        fa_append_text(text, size, "%s (explains %d of %d wrong rows examined)", suspect.mistake, suspect.explained,
+                       suspect.examined);
     return suspect.mistake != NULL;
 }
 
@@ -249,14 +241,14 @@ static const char *which_rows(const scene *s)
 static void guess_values(const scene *s, char *text, size_t size)
 {
     if (all_elements(s, is_poison))
-        append(text, size, "never written");
+        fa_append_text(text, size, "never written");
     else if (all_elements(s, is_nonfinite))
-        append(text, size, "NaN or infinity throughout the row%s", which_rows(s));
+        fa_append_text(text, size, "NaN or infinity throughout the row%s", which_rows(s));
     else if (all_elements(s, is_zero))
-        append(text, size, "zeros");
+        fa_append_text(text, size, "zeros");
     else if (!guess_mistake(s, text, size) && !guess_scaled(s, text, size) && !guess_moved(s, text, size) &&
              !guess_alike(s, text, size))
-        append(text, size, "values follow no simple rule");
+        fa_append_text(text, size, "values follow no simple rule");
 }
 
 static void guess_columns(const scene *s, char *text, size_t size)
@@ -278,7 +270,7 @@ static void guess_columns(const scene *s, char *text, size_t size)
             }
     }
     if (last - first + 1 <= fa_problem_dim_v(s->problem) * 3 / 4)
-        append(text, size, "; only columns %d..%d", first, last);
+        fa_append_text(text, size, "; only columns %d..%d", first, last);
 }
 
 static void guess_rows(const scene *s, const tally *heads, const tally *tiles, int64_t all_heads, int64_t all_tiles,
@@ -286,19 +278,19 @@ static void guess_rows(const scene *s, const tally *heads, const tally *tiles, i
 {
     const int64_t last_tile = all_tiles - 1;
     if (s->wrong == s->expected->row_count)
-        append(text, size, "; every row");
+        fa_append_text(text, size, "; every row");
     else if (s->wrong <= 2)
-        append(text, size, "; %s", s->wrong == 1 ? "a single row" : "two rows");
+        fa_append_text(text, size, "; %s", s->wrong == 1 ? "a single row" : "two rows");
     else if (heads->count == 1 && all_heads > 1 && heads->full == 1)
-        append(text, size, "; one head, whole");
+        fa_append_text(text, size, "; one head, whole");
     else if (all_tiles > 1 && tiles->count == 1 && tiles->named[0] == last_tile && s->problem->seq_q % s->tile_m != 0)
-        append(text, size, "; tail only: the last, partial tile");
+        fa_append_text(text, size, "; tail only: the last, partial tile");
     else if (all_tiles > 1 && heads->count == 1 && tiles->count <= 2)
-        append(text, size, "; one head, %lld row tile%s", (long long)tiles->count, tiles->count > 1 ? "s" : "");
+        fa_append_text(text, size, "; one head, %lld row tile%s", (long long)tiles->count, tiles->count > 1 ? "s" : "");
     else if (all_tiles > 1 && tiles->full == tiles->count)
-        append(text, size, "; whole row tiles");
+        fa_append_text(text, size, "; whole row tiles");
     else if (heads->full == heads->count)
-        append(text, size, "; whole heads");
+        fa_append_text(text, size, "; whole heads");
 }
 
 void fa_diagnose(const fa_problem *problem, const fa_expected *expected, const uint8_t *bad, const uint16_t *output,
@@ -312,7 +304,7 @@ void fa_diagnose(const fa_problem *problem, const fa_expected *expected, const u
     const int64_t all_tiles = ((int64_t)problem->seq_q + tile_m - 1) / tile_m;
     const tally heads = tally_of(&s, all_heads, true), tiles = tally_of(&s, all_tiles, false);
     describe_place(&s, &heads, &tiles, all_heads, all_tiles, text, size);
-    append(text, size, "; looks like: ");
+    fa_append_text(text, size, "; looks like: ");
     guess_values(&s, text, size);
     guess_columns(&s, text, size);
     guess_rows(&s, &heads, &tiles, all_heads, all_tiles, text, size);

@@ -1,10 +1,11 @@
 #include "check/gradient_mistakes.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/text.h"
 
 enum {
     LOOKED_AT = 8, /* wrong rows that are computed again, spread over all wrong rows */
@@ -25,15 +26,6 @@ typedef struct scene {
     double *got, *made;                         /* [count, columns] */
     bool poison, zeros, nonfinite;              /* all of them */
 } scene;
-
-__attribute__((format(printf, 3, 4))) static void append(char *text, size_t size, const char *format, ...)
-{
-    const size_t used = strlen(text);
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text + used, size - used, format, arguments);
-    va_end(arguments);
-}
 
 static void look(scene *s, const uint16_t *output)
 {
@@ -108,7 +100,7 @@ static bool guess_factor(const scene *s, char *text, size_t size)
                    {1.0 / log2_e, "it is in units of log2 e: times 0.6931"}};
     for (size_t i = 0; i < sizeof factors / sizeof *factors; i++)
         if (fabs(factors[i].factor - 1.0) > 1e-3 && is_factor(s, factors[i].factor)) {
-            append(text, size, "%s", factors[i].text);
+            fa_append_text(text, size, "%s", factors[i].text);
             return true;
         }
     return false;
@@ -125,7 +117,7 @@ static bool guess_any_factor(const scene *s, char *text, size_t size)
         }
     if (!(own > 0.0) || !is_factor(s, with / own))
         return false;
-    append(text, size, "every wrong row is the right one times %.4g", with / own);
+    fa_append_text(text, size, "every wrong row is the right one times %.4g", with / own);
     return true;
 }
 
@@ -147,7 +139,7 @@ static bool guess_slip(const scene *s, char *text, size_t size)
     };
     for (size_t i = 0; i < sizeof slips / sizeof *slips; i++)
         if (slips[i].possible && is_slip(s, &slips[i].slip)) {
-            append(text, size, "%s", slips[i].text);
+            fa_append_text(text, size, "%s", slips[i].text);
             return true;
         }
     return false;
@@ -164,8 +156,9 @@ static bool guess_heads(const scene *s, char *text, size_t size)
             const fa_slip slip = {.lost = only ? 0 : head, .only = only ? head : 0};
             if (!is_slip(s, &slip))
                 continue;
-            append(text, size,
-                   only ? "query head %d of each group alone counts" : "query head %d of each group is lost", head - 1);
+            fa_append_text(text, size,
+                           only ? "query head %d of each group alone counts" : "query head %d of each group is lost",
+                           head - 1);
             return true;
         }
     return false;
@@ -186,11 +179,12 @@ static void describe_place(const scene *s, char *text, size_t size)
         first = at.row < first ? at.row : first;
         last = at.row > last ? at.row : last;
     }
-    append(text, size, ", %s %d to %d, batch.%s", keys ? "keys" : "rows", first, last, keys ? "K/V head" : "head");
+    fa_append_text(text, size, ", %s %d to %d, batch.%s", keys ? "keys" : "rows", first, last,
+                   keys ? "K/V head" : "head");
     for (int32_t i = 0; i < s->problem->batch * heads; i++)
         if (wrong[i] && named++ < NAMED)
-            append(text, size, " %d.%d", i / heads, i % heads);
-    append(text, size, "%s", named > NAMED ? " ..." : "");
+            fa_append_text(text, size, " %d.%d", i / heads, i % heads);
+    fa_append_text(text, size, "%s", named > NAMED ? " ..." : "");
     free(wrong);
 }
 
@@ -208,16 +202,16 @@ void fa_gradient_diagnose(const fa_problem *problem, int32_t tensor, const fa_gr
     look(&s, output);
     if (s.count > 0 && tensor != FA_GRAD_DSINKS)
         describe_place(&s, text, size);
-    append(text, size, "%s", s.count > 0 ? "; looks like: " : "");
+    fa_append_text(text, size, "%s", s.count > 0 ? "; looks like: " : "");
     if (s.poison)
-        append(text, size, "never written");
+        fa_append_text(text, size, "never written");
     else if (s.nonfinite)
-        append(text, size, "NaN or infinity throughout the row");
+        fa_append_text(text, size, "NaN or infinity throughout the row");
     else if (s.zeros)
-        append(text, size, "zeros");
+        fa_append_text(text, size, "zeros");
     else if (s.count > 0 && !guess_factor(&s, text, size) && !guess_slip(&s, text, size) &&
              !guess_heads(&s, text, size) && !guess_any_factor(&s, text, size))
-        append(text, size, "values follow no simple rule");
+        fa_append_text(text, size, "values follow no simple rule");
     free(s.got);
     free(s.made);
 }

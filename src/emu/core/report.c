@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "emu/core/calls.h"
 #include "emu/core/fibre.h"
 #include "emu/core/pending.h"
@@ -112,22 +113,8 @@ static const char *class_of_stuck(const fa_emu_worker *worker)
                                   : FA_EMU_DEADLOCK;
 }
 
-typedef struct writer {
-    char text[4096];
-    size_t used;
-} writer;
-
-__attribute__((format(printf, 2, 3))) static void put(writer *w, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    const int wrote = vsnprintf(w->text + w->used, sizeof w->text - w->used, format, arguments);
-    va_end(arguments);
-    w->used = w->used + (size_t)wrote < sizeof w->text ? w->used + (size_t)wrote : sizeof w->text - 1;
-}
-
 /* A line for each group of lanes of a warp that wait at one place, and one for those that have exited. */
-static void put_warp(writer *w, fa_emu_worker *worker, uint32_t warp)
+static void put_warp(fa_writer *w, fa_emu_worker *worker, uint32_t warp)
 {
     const fa_emu_warp_state *state = &worker->warp[warp];
     char lanes[96], mask[40];
@@ -145,20 +132,20 @@ static void put_warp(writer *w, fa_emu_worker *worker, uint32_t warp)
                  : op->kind == FA_EMU_BARRIER                         ? " (barrier %d)"
                                                                       : " (mask 0x%08x)",
                  op->kind == FA_EMU_BARRIER ? (uint32_t)op->arg : op->mask);
-        put(w, "\n  warp %u, lanes %s (thread (%u,%u,%u) on): %s%s at ", warp, lanes, fibre->thread.thread.x,
-            fibre->thread.thread.y, fibre->thread.thread.z, op->name, mask);
+        fa_put(w, "\n  warp %u, lanes %s (thread (%u,%u,%u) on): %s%s at ", warp, lanes, fibre->thread.thread.x,
+               fibre->thread.thread.y, fibre->thread.thread.z, op->name, mask);
         if (op->file[0] != '\0')
-            put(w, "%s:%d", base_name(op->file), op->line);
+            fa_put(w, "%s:%d", base_name(op->file), op->line);
         w->used += fa_emu_calls_mark(worker, fibre, w->text + w->used, sizeof w->text - w->used);
     }
     const uint32_t threads = worker->threads - warp * FA_EMU_WARP;
     const uint32_t exited = ~state->alive & (threads >= FA_EMU_WARP ? ~0u : (1u << threads) - 1);
     lanes_text(exited, lanes, sizeof lanes);
     if (exited && state->alive)
-        put(w, "\n  warp %u, lanes %s: exited", warp, lanes);
+        fa_put(w, "\n  warp %u, lanes %s: exited", warp, lanes);
 }
 
-static void put_block(writer *w, fa_emu_worker *worker)
+static void put_block(fa_writer *w, fa_emu_worker *worker)
 {
     for (uint32_t warp = 0; warp < worker->warps; warp++)
         put_warp(w, worker, warp);
@@ -168,18 +155,19 @@ static void put_block(writer *w, fa_emu_worker *worker)
 static void report_all(fa_emu_worker *worker, const char *class, const char *why)
 {
     const fa_emu_cluster *cluster = worker->cluster;
-    writer w = {.used = 0};
-    put(&w, "%s: block (%u,%u,%u): %u of %u threads have exited, %s", class, worker->block.x, worker->block.y,
-        worker->block.z, worker->threads - worker->alive, worker->threads, why);
+    char text[4096];
+    fa_writer w = {.text = text, .size = sizeof text};
+    fa_put(&w, "%s: block (%u,%u,%u): %u of %u threads have exited, %s", class, worker->block.x, worker->block.y,
+           worker->block.z, worker->threads - worker->alive, worker->threads, why);
     put_block(&w, worker);
     if (cluster->count > 1)
-        put(&w, "\n  barrier of the cluster: %u of %u threads have arrived", cluster->arrived,
-            fa_emu_cluster_living(cluster));
+        fa_put(&w, "\n  barrier of the cluster: %u of %u threads have arrived", cluster->arrived,
+               fa_emu_cluster_living(cluster));
     for (uint32_t rank = 0; rank < cluster->count; rank++) {
         fa_emu_worker *other = cluster->block[rank];
         if (other == worker || other->over)
             continue;
-        put(&w, "\n  block (%u,%u,%u):", other->block.x, other->block.y, other->block.z);
+        fa_put(&w, "\n  block (%u,%u,%u):", other->block.x, other->block.y, other->block.z);
         put_block(&w, other);
     }
     fa_emu_publish(worker->launch, class, w.text);
