@@ -1,9 +1,10 @@
-// cuda::barrier and cuda::memcpy_async on it.
+// cuda::barrier, cuda::pipeline, cuda_pipeline.h, and cuda::memcpy_async on them.
 #include <cuda/barrier>
 #include <cooperative_groups.h>
-
 #include <cuda_awbarrier.h>
 #include <cuda_awbarrier_primitives.h>
+#include <cuda/pipeline>
+#include <cuda_pipeline.h>
 
 #include "ordinary.cuh"
 
@@ -45,6 +46,49 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
     EXPECT(word[threadIdx.x ^ 33] == (threadIdx.x ^ 33));
     old.arrive_and_wait();
     word[threadIdx.x ^ 1] = 0;
+    {
+        const int t = threadIdx.x;
 
+        auto block = cooperative_groups::this_thread_block();
+        __shared__ alignas(16) half d[2][64];
+        constexpr auto scope = cuda::thread_scope_block;
+        __shared__ cuda::pipeline_shared_state<scope, 2> state;
+        auto pipe = cuda::make_pipeline(block, &state);
+        for (int i = 0; i < 2; i++) {
+            pipe.producer_acquire();
+            cuda::memcpy_async(block, d[i], (const half *)p.q + i * 8, cuda::aligned_size_t<16>(16), pipe);
+            pipe.producer_commit();
+        }
+        for (int i = 0; i < 2; i++) {
+            pipe.consumer_wait();
+            __syncthreads();
+            EXPECT(__half_as_ushort(d[i][0]) == ((const unsigned short *)p.q)[i * 8]);
+            pipe.consumer_release();
+        }
+        auto mine = cuda::make_pipeline();
+        __shared__ float4 f[THREADS];
+        mine.producer_acquire();
+        cuda::memcpy_async(&f[t], (const float4 *)p.q, sizeof(float4), mine);
+        mine.producer_commit();
+        cuda::pipeline_consumer_wait_prior<0>(mine);
+        EXPECT(__float_as_int(f[t].x) == *(const int *)p.q);
+        mine.consumer_release();
+    }
+    {
+        __shared__ __align__(16) half rows[2][THREADS][8];
+        const half *k = (const half *)p.k;
+        const int at = threadIdx.x % 2 * 8; // 16 halves are there
+        __pipeline_memcpy_async(rows[0][threadIdx.x], k + at, 16);
+        __pipeline_commit();
+        __pipeline_memcpy_async(rows[1][threadIdx.x], k + at, 16, 8); // the last 8 bytes are zeros
+        __pipeline_commit();
+        __pipeline_wait_prior(1);
+        __syncthreads();
+        EXPECT(__half2float(rows[0][threadIdx.x ^ 1][3]) == __half2float(k[(at ^ 8) + 3]));
+        __pipeline_wait_prior(0);
+        __syncthreads();
+        EXPECT(__half2float(rows[1][threadIdx.x ^ 1][3]) == __half2float(k[(at ^ 8) + 3]));
+        EXPECT(__half2float(rows[1][threadIdx.x ^ 1][4]) == 0.0f);
+    }
     attend(p, good);
 }
