@@ -60,7 +60,7 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
         cg::wait(g);
         EXPECT(__half_as_ushort(d[3]) == ((const unsigned short *)p.q)[3]);
         g.sync();
-        cg::memcpy_async(w, d, (const half *)p.q, cuda::aligned_size_t<16>(32));
+        cg::memcpy_async(w, d + 16 * w.meta_group_rank(), (const half *)p.q, cuda::aligned_size_t<16>(32));
         cg::wait_prior<0>(w);
         w.sync();
         auto half_warp = cg::tiled_partition<16, cg::thread_block>(g);
