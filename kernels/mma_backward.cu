@@ -51,41 +51,6 @@ FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = SMEM_BYTES, .grid = FA_
                          FA_FEATURE_SINK | FA_FEATURE_ALIBI | FA_FEATURE_DIM_V | FA_FEATURE_BACKWARD |
                          FA_FEATURE_DETERMINISTIC);
 
-/* What a block works on: N keys of a K/V head from key0 on, and the query tiles [begin, end) of each of its heads. */
-struct key_block {
-    sequence seq;
-    int kv_head, key0, begin, end;
-    bool aligned; /* rows that are read start at multiples of 16 bytes */
-};
-
-/* False: no work. */
-__device__ __forceinline__ bool find_keys(key_block &block, const fa_params &p)
-{
-    const unsigned heads = (HAS_VARLEN ? 1 : p.batch) * p.kv_heads, tiles = gridDim.x / heads;
-    const unsigned unit = blockIdx.x / tiles;
-    int tile = blockIdx.x - unit * tiles;
-    block.kv_head = unit % p.kv_heads;
-    if constexpr (HAS_VARLEN) {
-        fa_params keys = p;
-        keys.start_q = p.start_kv, keys.used_q = p.used_kv;
-        if (!find_sequence<N>(block.seq, tile, keys))
-            return false;
-        block.seq = sequence_of(p, block.seq.batch);
-    } else {
-        block.seq = sequence_of(p, unit / p.kv_heads);
-    }
-    block.key0 = tile * N;
-    const key_range rows = rows_that_see(p, block.seq, block.key0, min(block.key0 + N, block.seq.seq_kv) - 1);
-    block.begin = rows.first / M;
-    block.end = rows.first < rows.end ? ceil_div(rows.end, M) : block.begin;
-    const fa_i64 *of_dout = p.grad_stride[0];
-    block.aligned = rows_aligned<8>(p.q, HAS_VARLEN ? 0 : p.q_stride_b, p.q_stride_h, p.q_stride_s) &&
-                    rows_aligned<8>(p.k, HAS_VARLEN ? 0 : p.k_stride_b, p.k_stride_h, p.k_stride_s) &&
-                    rows_aligned<8>(p.v, HAS_VARLEN ? 0 : p.v_stride_b, p.v_stride_h, p.v_stride_s) &&
-                    rows_aligned<8>(p.dout, HAS_VARLEN ? 0 : of_dout[0], of_dout[1], of_dout[2]);
-    return true;
-}
-
 __device__ __forceinline__ void load_keys(const fa_params &p, const key_block &block, unsigned char *smem)
 {
     const sequence &seq = block.seq;
@@ -188,45 +153,6 @@ __device__ __forceinline__ void add_rows(float (&sums)[BANDS][COUNT * 2][4],
                 mma_m16n8k16(sums[b][2 * i + 1], pairs[b], hi);
             }
         }
-    }
-}
-
-/* S^T and dP^T become P^T and dS^T, packed: register r of the left operand of 16 queries. MASKED: some rows do not see
- * some of the keys. */
-template <bool MASKED>
-__device__ __forceinline__ void make_pairs(unsigned (&p_r)[QUERIES / 16][BANDS][4],
-                                           unsigned (&ds_r)[QUERIES / 16][BANDS][4],
-                                           const float (&s)[BANDS][QUERIES / 8][4],
-                                           const float (&dp)[BANDS][QUERIES / 8][4], const fa_params &p,
-                                           const key_block &block, const head_scores &scores, const warp_state &w,
-                                           int row0, const float *lse2_s)
-{
-    const sequence &seq = block.seq;
-    const int lane = threadIdx.x % WARP_SIZE, first_key = block.key0 + w.key + lane / 4;
-#pragma unroll
-    for (int t = 0; t < QUERIES / 8; ++t) {
-        const int at = w.query + t * 8 + lane % 4 * 2;
-        const float2 lse2 = *reinterpret_cast<const float2 *>(lse2_s + at);
-        const float2 delta = *reinterpret_cast<const float2 *>(lse2_s + M + at);
-        const key_range seen[2] = {keys_seen(p, seq, row0 + at), keys_seen(p, seq, row0 + at + 1)};
-#pragma unroll
-        for (int b = 0; b < BANDS; ++b)
-#pragma unroll
-            for (int h = 0; h < 2; ++h) {
-                const int key = first_key + b * 16 + h * 8;
-                float pair_p[2], pair_ds[2];
-#pragma unroll
-                for (int e = 0; e < 2; ++e) {
-                    const float product = s[b][t][2 * h + e];
-                    const float score = modified_score(p, seq, scores, product, row0 + at + e, key);
-                    const float weight = exp2_approx(fmaf(score, scores.scale_log2, -(e == 0 ? lse2.x : lse2.y)));
-                    pair_p[e] = MASKED && (key < seen[e].first || key >= seen[e].end) ? 0.0f : weight;
-                    pair_ds[e] =
-                        pair_p[e] * (dp[b][t][2 * h + e] - (e == 0 ? delta.x : delta.y)) * score_slope(scores, product);
-                }
-                p_r[t / 2][b][t % 2 * 2 + h] = pack_elements(pair_p[0], pair_p[1]);
-                ds_r[t / 2][b][t % 2 * 2 + h] = pack_elements(pair_ds[0], pair_ds[1]);
-            }
     }
 }
 
@@ -344,12 +270,13 @@ __device__ __forceinline__ void add_tile(const fa_params &p, const key_block &bl
         float s[BANDS][QUERIES / 8][4], dp[BANDS][QUERIES / 8][4];
         multiply_rows<qk_row>(s, k_at + w.key * qk_row::ROW_BYTES, q_at + w.query * qk_row::ROW_BYTES);
         multiply_rows<v_row>(dp, v_at + w.key * v_row::ROW_BYTES, do_at + w.query * v_row::ROW_BYTES);
-        const float *lse2_s = reinterpret_cast<const float *>(stage_s + Q_BYTES + DO_BYTES);
-        const key_range seen = keys_seen_by_all(p, block.seq, tile * M, min(tile * M + M, block.seq.seq_q) - 1);
-        if (seen.first > block.key0 || seen.end < block.key0 + N)
-            make_pairs<true>(p_r, ds_r, s, dp, p, block, scores, w, tile * M, lse2_s);
-        else
-            make_pairs<false>(p_r, ds_r, s, dp, p, block, scores, w, tile * M, lse2_s);
+        make_pairs<BANDS, QUERIES / 8>(
+            p, block, scores, w.key, tile * M, w.query, reinterpret_cast<const float *>(stage_s + Q_BYTES + DO_BYTES),
+            [&](int b, int t, int i) { return s[b][t][i]; }, [&](int b, int t, int i) { return dp[b][t][i]; },
+            [&](int b, int t, int h, unsigned p_pair, unsigned ds_pair) {
+                p_r[t / 2][b][t % 2 * 2 + h] = p_pair;
+                ds_r[t / 2][b][t % 2 * 2 + h] = ds_pair;
+            });
     }
     store_pairs(smem + DS_AT, ds_r, w);
     if (SHARERS > 1) {

@@ -170,6 +170,90 @@ __device__ __forceinline__ void store_pair(fa_element *to_g, float a, float b)
     }
 }
 
+/* What a block works on: FA_N keys of a K/V head from key0 on, and the query tiles [begin, end) of each of its heads. */
+struct key_block {
+    sequence seq;
+    int kv_head, key0, begin, end;
+    bool aligned; /* rows that are read start at multiples of 16 bytes */
+};
+
+/* False: no work. */
+__device__ __forceinline__ bool find_keys(key_block &block, const fa_params &p)
+{
+    const unsigned heads = (HAS_VARLEN ? 1 : p.batch) * p.kv_heads, tiles = gridDim.x / heads;
+    const unsigned unit = blockIdx.x / tiles;
+    int tile = blockIdx.x - unit * tiles;
+    block.kv_head = unit % p.kv_heads;
+    if constexpr (HAS_VARLEN) {
+        fa_params keys = p;
+        keys.start_q = p.start_kv, keys.used_q = p.used_kv;
+        if (!find_sequence<FA_N>(block.seq, tile, keys))
+            return false;
+        block.seq = sequence_of(p, block.seq.batch);
+    } else {
+        block.seq = sequence_of(p, unit / p.kv_heads);
+    }
+    block.key0 = tile * FA_N;
+    const key_range rows = rows_that_see(p, block.seq, block.key0, min(block.key0 + FA_N, block.seq.seq_kv) - 1);
+    block.begin = rows.first / FA_M;
+    block.end = rows.first < rows.end ? ceil_div(rows.end, FA_M) : block.begin;
+    const fa_i64 *of_dout = p.grad_stride[0];
+    block.aligned = rows_aligned<8>(p.q, HAS_VARLEN ? 0 : p.q_stride_b, p.q_stride_h, p.q_stride_s) &&
+                    rows_aligned<8>(p.k, HAS_VARLEN ? 0 : p.k_stride_b, p.k_stride_h, p.k_stride_s) &&
+                    rows_aligned<8>(p.v, HAS_VARLEN ? 0 : p.v_stride_b, p.v_stride_h, p.v_stride_s) &&
+                    rows_aligned<8>(p.dout, HAS_VARLEN ? 0 : of_dout[0], of_dout[1], of_dout[2]);
+    return true;
+}
+
+/* S^T and dP^T become P^T and dS^T, of BANDS times 16 keys from `key` of the block on, and TILES8 times 8 queries from row
+ * row0 + query on. A lane has the accumulators of mma.sync: s(b, t, i) and dp(b, t, i) are register i of band b and tile t;
+ * put(b, t, h, p, ds) takes the two neighbouring queries of key h, packed. lse2_s: of the FA_M rows from row0 on, then
+ * delta. MASKED: some rows do not see some of the keys. */
+template <bool MASKED, int BANDS, int TILES8, class S, class DP, class PUT>
+__device__ __forceinline__ void make_pairs_of(const fa_params &p, const key_block &block, const head_scores &scores,
+                                              int key, int row0, int query, const float *lse2_s, const S &s,
+                                              const DP &dp, const PUT &put)
+{
+    const sequence &seq = block.seq;
+    const int lane = threadIdx.x % WARP_SIZE, first_key = block.key0 + key + lane / 4;
+#pragma unroll
+    for (int t = 0; t < TILES8; ++t) {
+        const int at = query + t * 8 + lane % 4 * 2;
+        const float2 lse2 = *reinterpret_cast<const float2 *>(lse2_s + at);
+        const float2 delta = *reinterpret_cast<const float2 *>(lse2_s + FA_M + at);
+        const key_range seen[2] = {keys_seen(p, seq, row0 + at), keys_seen(p, seq, row0 + at + 1)};
+#pragma unroll
+        for (int b = 0; b < BANDS; ++b)
+#pragma unroll
+            for (int h = 0; h < 2; ++h) {
+                const int key_here = first_key + b * 16 + h * 8;
+                float pair_p[2], pair_ds[2];
+#pragma unroll
+                for (int e = 0; e < 2; ++e) {
+                    const float product = s(b, t, 2 * h + e);
+                    const float score = modified_score(p, seq, scores, product, row0 + at + e, key_here);
+                    const float weight = exp2_approx(fmaf(score, scores.scale_log2, -(e == 0 ? lse2.x : lse2.y)));
+                    pair_p[e] = MASKED && (key_here < seen[e].first || key_here >= seen[e].end) ? 0.0f : weight;
+                    pair_ds[e] =
+                        pair_p[e] * (dp(b, t, 2 * h + e) - (e == 0 ? delta.x : delta.y)) * score_slope(scores, product);
+                }
+                put(b, t, h, pack_elements(pair_p[0], pair_p[1]), pack_elements(pair_ds[0], pair_ds[1]));
+            }
+    }
+}
+
+template <int BANDS, int TILES8, class S, class DP, class PUT>
+__device__ __forceinline__ void make_pairs(const fa_params &p, const key_block &block, const head_scores &scores,
+                                           int key, int row0, int query, const float *lse2_s, const S &s, const DP &dp,
+                                           const PUT &put)
+{
+    const key_range seen = keys_seen_by_all(p, block.seq, row0, min(row0 + FA_M, block.seq.seq_q) - 1);
+    if (seen.first > block.key0 || seen.end < block.key0 + FA_N)
+        make_pairs_of<true, BANDS, TILES8>(p, block, scores, key, row0, query, lse2_s, s, dp, put);
+    else
+        make_pairs_of<false, BANDS, TILES8>(p, block, scores, key, row0, query, lse2_s, s, dp, put);
+}
+
 /* Waits until it is this tile of keys' turn to add to the rows; one thread of the block calls. */
 __device__ __forceinline__ void wait_for_turn(const unsigned *turn_g, unsigned mine)
 {

@@ -141,6 +141,15 @@ __device__ __forceinline__ void tma_store_commit() { asm volatile("cp.async.bulk
 /* Returns when every committed store has read its shared memory. */
 __device__ __forceinline__ void tma_store_wait_read() { asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory"); }
 
+/* Adds floats in shared memory to floats in global memory, both at multiples of 16 bytes, each sum at once by itself; a
+ * store to commit and wait for. [cp.reduce.async.bulk] */
+__device__ __forceinline__ void bulk_add_floats(float *sums_g, unsigned from_s, unsigned bytes)
+{
+    asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;" ::"l"(sums_g),
+                 "r"(from_s), "r"(bytes)
+                 : "memory");
+}
+
 /* Ordinary stores to shared memory before it are seen by TMA and wgmma after it. */
 __device__ __forceinline__ void fence_async_proxy() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
@@ -149,6 +158,14 @@ __device__ __forceinline__ void stmatrix_x4_at(unsigned row_s, const unsigned (&
 {
     asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(row_s), "r"(r[0]), "r"(r[1]),
                  "r"(r[2]), "r"(r[3])
+                 : "memory");
+}
+
+/* The same, each matrix transposed: lane 8 i + r gives the address of column r of matrix i. */
+__device__ __forceinline__ void stmatrix_x4_trans_at(unsigned column_s, const unsigned (&r)[4])
+{
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(column_s), "r"(r[0]),
+                 "r"(r[1]), "r"(r[2]), "r"(r[3])
                  : "memory");
 }
 
