@@ -170,7 +170,7 @@ __device__ __forceinline__ void store_pair(fa_element *to_g, float a, float b)
     }
 }
 
-/* What a block works on: FA_N keys of a K/V head from key0 on, and the query tiles [begin, end) of each of its heads. */
+/* What a block works on: FA_N keys of a K/V head from key0 on, and its heads' query tiles [begin, end). */
 struct key_block {
     sequence seq;
     int kv_head, key0, begin, end;
@@ -205,10 +205,10 @@ __device__ __forceinline__ bool find_keys(key_block &block, const fa_params &p)
     return true;
 }
 
-/* S^T and dP^T become P^T and dS^T, of BANDS times 16 keys from `key` of the block on, and TILES8 times 8 queries from row
- * row0 + query on. A lane has the accumulators of mma.sync: s(b, t, i) and dp(b, t, i) are register i of band b and tile t;
- * put(b, t, h, p, ds) takes the two neighbouring queries of key h, packed. lse2_s: of the FA_M rows from row0 on, then
- * delta. MASKED: some rows do not see some of the keys. */
+/* S^T and dP^T become P^T and dS^T, of BANDS times 16 keys from `key` of the block on, and TILES8 times 8 queries from
+ * row row0 + query on. A lane has the accumulators of mma.sync: s(b, t, i) and dp(b, t, i) are register i of band b and
+ * tile t; put(b, t, h, p, ds) takes the two neighbouring queries of key h, packed. lse2_s: of the FA_M rows from row0
+ * on, then delta. MASKED: some rows do not see some of the keys. */
 template <bool MASKED, int BANDS, int TILES8, class S, class DP, class PUT>
 __device__ __forceinline__ void make_pairs_of(const fa_params &p, const key_block &block, const head_scores &scores,
                                               int key, int row0, int query, const float *lse2_s, const S &s,

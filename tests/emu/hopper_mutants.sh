@@ -67,6 +67,11 @@ pages=("--race --schedule random --page-size 16 --lengths 25:330,1:70,2:0,20:150
     "--schedule random --page-size 32 --lengths 1:300,1:33 --dtype bf16"
     "--race --schedule greedy --page-size 16 --batch 1 --seq 1 --seq-kv 200")
 
+tile[wgmma_backward]="--op backward --n 128 --warps 12 --stages 2 --batch 1 --heads 2 --kv-heads 1"
+backward=("--race --schedule random --m 128 --seq 300 --seq-kv 140" "--race --schedule descending --m 128 --seq 300"
+    "--race --schedule ascending --m 128 --seq 300" "--schedule random --m 128 --seq 300 --seq-kv 140"
+    "--race --schedule greedy --dim 128 --m 64 --seq 200 --seq-kv 140 --causal")
+
 verdict_of() { # KERNEL VARIANT: what objects; nothing when it passes
     local options
     read -ra options <<<"${tile[$1]} $2"
@@ -89,6 +94,7 @@ while IFS=$'\t' read -r kernel file what command; do
         [[ $kernel != *:features ]] || tried=("${features[@]}")
         [[ $kernel != *:pages ]] || tried=("${pages[@]}")
         [[ $kernel != wgmma_mla ]] || tried=("${mla[@]}")
+        [[ $kernel != wgmma_backward ]] || tried=("${backward[@]}")
         for variant in "${tried[@]}"; do
             by=$(verdict_of "$kernel" "$variant" || true)
             [[ -z $by ]] || { verdict=CAUGHT; by+=" ($variant)"; break; }
