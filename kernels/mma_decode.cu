@@ -281,7 +281,5 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(BLOCK_THREADS, BLOCKS_PER_SM)
     __syncthreads();
     /* Without the mask the tile, kept through the loop, would make it spill; with the mask, found again. */
     const packed_tile done = FA_CAUSAL || HAS_VARLEN ? tile : find_packed_tile(p, reload_block_index());
-    combine_parts<GROUPS, BLOCK_THREADS>(
-        p, parts_s, done.unit, done.split, min(M, done.rows - done.row0),
-        [&](int row, int chunk, const partial &value) { store_partial(p, done, row, chunk, value); });
+    store_combined<GROUPS, BLOCK_THREADS>(p, parts_s, done);
 }

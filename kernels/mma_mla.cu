@@ -252,7 +252,5 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(BLOCK_THREADS, 1) fa_kernel(const __
     cp_async_wait<0>();
     float *part_s = reinterpret_cast<float *>(smem + STATS_BYTES);
     keep_part(part_s, mine, at);
-    combine_parts<1, BLOCK_THREADS>(
-        p, part_s, tile.unit, tile.split, min(M, tile.rows - tile.row0),
-        [&](int row, int chunk, const partial &value) { store_partial(p, tile, row, chunk, value); });
+    store_combined<1, BLOCK_THREADS>(p, part_s, tile);
 }

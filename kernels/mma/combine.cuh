@@ -31,17 +31,23 @@ __device__ __forceinline__ void put_part_row(float *row_s, const float (&o)[PART
         *reinterpret_cast<float2 *>(row_s + t * 8 + lane % 4 * 2) = make_float2(o[t][2 * h], o[t][2 * h + 1]);
 }
 
-/* Combines COUNT parts, which follow each other, for 8 columns of a row. */
+/* A number of parts that the compiler knows. */
 template <int COUNT>
-__device__ __forceinline__ partial combine(const float *parts, int row, int chunk)
+struct known {
+    __device__ constexpr operator int() const { return COUNT; }
+};
+
+/* Combines `count` parts, which follow each other, for 8 columns of a row. */
+template <class COUNT>
+__device__ __forceinline__ partial combine(const float *parts, int row, int chunk, COUNT count)
 {
     partial all = {{0, 0, 0, 0, 0, 0, 0, 0}, NO_MAX, 0};
     parts += row * PART_PITCH;
 #pragma unroll 8
-    for (int i = 0; i < COUNT; ++i)
+    for (int i = 0; i < count; ++i)
         all.max = fmaxf(all.max, parts[i * PART_FLOATS + MAX_AT]);
 #pragma unroll 4
-    for (int i = 0; i < COUNT; ++i) {
+    for (int i = 0; i < count; ++i) {
         const float *from = parts + i * PART_FLOATS;
         const float4 lo = *reinterpret_cast<const float4 *>(from + chunk * 8);
         const float4 hi = *reinterpret_cast<const float4 *>(from + chunk * 8 + 4);
@@ -55,20 +61,21 @@ __device__ __forceinline__ partial combine(const float *parts, int row, int chun
     return all;
 }
 
-/* Combines the parts of GROUPS groups in shared memory, and those of the splits of tile `unit`. store(row, chunk,
- * partial) stores 8 columns of one of the tile's first `rows` rows. The block's threads have synchronised before. */
-template <int GROUPS, int THREADS, class STORE>
-__device__ __forceinline__ void combine_parts(const fa_params &p, float *parts_s, int unit, int split, int rows,
-                                              const STORE &store)
+/* Combines the parts of GROUPS groups in shared memory, and those of `splits` blocks, of which this is number `split`.
+ * counter: of the tile; first: the first of its parts. store(row, chunk, partial) stores 8 columns of one of the tile's
+ * first `rows` rows. The block's threads have synchronised before. */
+template <int GROUPS, int THREADS, class COUNT, class STORE>
+__device__ __forceinline__ void combine_splits(const fa_params &p, float *parts_s, int counter, fa_i64 first, int split,
+                                               COUNT splits, int rows, const STORE &store)
 {
     constexpr int CHUNKS = FA_DIM_V / 8;
-    int *counter_g = static_cast<int *>(p.workspace) + unit * 4;
-    float *parts_g = reinterpret_cast<float *>(static_cast<char *>(p.workspace) + gridDim.x * 16ll) +
-                     static_cast<fa_i64>(unit) * FA_SPLITS * PART_FLOATS;
+    int *counter_g = static_cast<int *>(p.workspace) + counter * 4;
+    float *parts_g =
+        reinterpret_cast<float *>(static_cast<char *>(p.workspace) + gridDim.x * 16ll) + first * PART_FLOATS;
     for (int item = threadIdx.x; item < rows * CHUNKS; item += THREADS) {
         const int row = item / CHUNKS, chunk = item % CHUNKS;
-        const partial all = combine<GROUPS>(parts_s, row, chunk);
-        if (FA_SPLITS == 1) {
+        const partial all = combine(parts_s, row, chunk, known<GROUPS>());
+        if (splits == 1) {
             store(row, chunk, all);
             continue;
         }
@@ -80,7 +87,7 @@ __device__ __forceinline__ void combine_parts(const fa_params &p, float *parts_s
             to_g[SUM_AT] = all.sum;
         }
     }
-    if (FA_SPLITS == 1)
+    if (splits == 1)
         return;
     __threadfence(); /* this block's part before its arrival ... */
     __syncthreads();
@@ -88,13 +95,22 @@ __device__ __forceinline__ void combine_parts(const fa_params &p, float *parts_s
     if (threadIdx.x == 0)
         *arrived_s = atomicAdd(counter_g, 1);
     __syncthreads();
-    if (*arrived_s != FA_SPLITS - 1)
+    if (*arrived_s != splits - 1)
         return;
     __threadfence(); /* ... and the others' arrivals before their parts */
     for (int item = threadIdx.x; item < rows * CHUNKS; item += THREADS)
-        store(item / CHUNKS, item % CHUNKS, combine<FA_SPLITS>(parts_g, item / CHUNKS, item % CHUNKS));
+        store(item / CHUNKS, item % CHUNKS, combine(parts_g, item / CHUNKS, item % CHUNKS, splits));
     if (threadIdx.x == 0)
         *counter_g = 0;
+}
+
+/* The same where every tile has FA_SPLITS splits. unit: the tile's number. */
+template <int GROUPS, int THREADS, class STORE>
+__device__ __forceinline__ void combine_parts(const fa_params &p, float *parts_s, int unit, int split, int rows,
+                                              const STORE &store)
+{
+    combine_splits<GROUPS, THREADS>(p, parts_s, unit, static_cast<fa_i64>(unit) * FA_SPLITS, split, known<FA_SPLITS>(),
+                                    rows, store);
 }
 
 #endif

@@ -26,8 +26,13 @@ __device__ __forceinline__ key_tiles find_keys(const fa_params &p, const packed_
     const int first = 0, some = (keys_of_row(p, last_query(tile)) + N - 1) / N;
 #endif
     const fa_i64 tiles = some;
-    keys.begin = first + static_cast<int>(tiles * tile.split / SPLITS);
-    keys.end = first + static_cast<int>(tiles * (tile.split + 1) / SPLITS);
+#if FA_UNLIKE_SPLITS
+    const int splits = tile.splits;
+#else
+    constexpr int splits = SPLITS;
+#endif
+    keys.begin = first + static_cast<int>(tiles * tile.split / splits);
+    keys.end = first + static_cast<int>(tiles * (tile.split + 1) / splits);
     keys.k = kv_rows_of(p, p.k, p.k_stride_b, p.k_stride_h, p.k_stride_s, tile.batch, tile.kv_head);
     keys.v = kv_rows_of(p, p.v, p.v_stride_b, p.v_stride_h, p.v_stride_s, tile.batch, tile.kv_head);
     const fa_i64 addresses = reinterpret_cast<fa_i64>(keys.k.data_g) | reinterpret_cast<fa_i64>(keys.v.data_g);
@@ -84,4 +89,18 @@ __device__ __forceinline__ void store_partial(const fa_params &p, const packed_t
 #pragma unroll
     for (int e = 0; e < 8; ++e)
         to_g[e] = fa_element(value.o[e] * factor);
+}
+
+/* Combines the parts of a tile and stores its rows. */
+template <int GROUPS, int THREADS>
+__device__ __forceinline__ void store_combined(const fa_params &p, float *parts_s, const packed_tile &tile)
+{
+    const auto store = [&](int row, int chunk, const partial &value) { store_partial(p, tile, row, chunk, value); };
+    const int rows = min(M, tile.rows - tile.row0);
+#if FA_UNLIKE_SPLITS
+    combine_splits<GROUPS, THREADS>(p, parts_s, tile.first_block, tile.first_block, tile.split, tile.splits, rows,
+                                    store);
+#else
+    combine_parts<GROUPS, THREADS>(p, parts_s, tile.unit, tile.split, rows, store);
+#endif
 }

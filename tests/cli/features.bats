@@ -106,6 +106,21 @@ EOF
     done
 }
 
+@test "pages and splits of a sequence's own length: mma_decode, mma_mla, wgmma_decode, and wgmma of many rows" {
+    local lengths=(--lengths 1:20,3:700,2:3,1:0,0:9,9:300)
+    passes --kernel mma_decode --splits 3 --heads 16 --kv-heads 2 --page-size 7 "${lengths[@]}" --causal --lse --seeds 2
+    passes --kernel mma_mla --dim 576 --dim-v 512 --v-in-k --kv-heads 1 --heads 16 --splits 3 --page-size 64 \
+        --lengths 1:300,3:1,2:0,0:70,1:65 --causal --seeds 2
+    passes --kernel wgmma_decode --splits 3 --heads 16 --kv-heads 2 --page-size 48 "${lengths[@]}" --window 90,0 \
+        --sinks --lse
+    passes --kernel wgmma --page-size 16 --batch 5 --lengths 300:310,1:5,40:90,0,5:0 --causal --dtype bf16
+    refused 3 "takes pages of a multiple of 16 rows: not --page-size 8" \
+        ./fa_bench "${small[@]}" --kernel wgmma --page-size 8
+    ./fa_bench --kernel mma --dim 576 --dim-v 512 --v-in-k --kv-heads 1 --page-size 64 --heads 128 --seq 1 \
+        --seq-kv 4096 --compile-only --arch sm_89 --quiet --json "$work/c.json" || [ $? -eq 4 ]
+    record_holds "$work/c.json" '.status == "not_run" or (.variant == "mma_mla" and .ptxas.spill_store_bytes == 0)'
+}
+
 @test "wgmma: warpgroups that see other keys, sequences by length, and more of them than it sorts" {
     local tile=(--kernel wgmma --arch sm_90a --seeds 1 --dim 64 --batch 1 --stages 2 --n 64)
     passes "${tile[@]}" --m 192 --warps 12 --seq 400 --seq-kv 430 --window 90,5 --sinks
