@@ -107,6 +107,8 @@ static fa_status load(const fa_session *s, const fa_problem *asked, fa_tensors *
 {
     if (s->options->load)
         return fa_npy_load(asked, s->options->load, tensors, why);
+    if (fa_problem_has_descales(asked))
+        return fa_refuse(why, FA_USAGE, "a workload's values have 16 bits: not with e4m3");
     *tensors = fa_draw_tensors(s->draw, asked);
     return fa_workload_values(s->options->definition, s->options->workload, asked, tensors, why);
 }

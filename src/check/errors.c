@@ -50,7 +50,7 @@ fa_row_errors fa_errors_of_row(const fa_problem *problem, const fa_expected *exp
     if (row.unused)
         return row;
     const bool few = expected->row_count * dim < FEW_ELEMENTS;
-    const double largest = largest_expected(expected, i, dim);
+    const double largest = row.largest = largest_expected(expected, i, dim);
     const double sway = reference ? 2.0 * reference->sway[i] * largest : 0.0;
     const uint16_t *o = output + fa_expected_row(expected, i) * dim;
     for (int32_t d = 0; d < dim; d++) {

@@ -15,6 +15,7 @@
 /* One row against its expected values; sums over the row's columns. */
 typedef struct fa_row_errors {
     double max, squares;                   /* |O-R|: largest, sum of squares */
+    double largest;                        /* |R| */
     double base_max, base_squares;         /* |B-R| */
     double reference_squares, ulp_squares; /* R, and the type's spacing at R */
     double over_floor;                     /* largest |O-R| among columns where it exceeds the floor of `max` */

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# --dtype bf16: kernels, references, rules and files in BF16; what does not serve it says so.
+# --dtype bf16 and e4m3: kernels, references, rules and files in these types; what does not serve them says so.
 load helper
 
 # A problem with grouped heads and tails; causal, the first 13 of its rows see no key.
@@ -160,4 +160,72 @@ print(group_of(json.load(sys.stdin), "G", "sm_90a"))' <"$work/$type.json" >"$wor
     scripts/ci_gate.sh --dtype bf16 --kernel scalar --out "$work/gate" --draws 0 --quick
     jq -e '.dtype == "bf16" and .kernels[0].failed == 0 and .kernels[0].passed > 2' "$work/gate/summary.json"
     jq -e '.problem.dtype == "bf16" and (.args | startswith("--dtype bf16 "))' "$work/gate/cases.jsonl"
+}
+
+# ---- FP8 ----
+
+fp8=(--kernel light --device emu --batch 2 --heads 4 --kv-heads 2 --dim 32 --seq 70 --no-ptxas --quiet)
+
+@test "light serves e4m3 and a cache of it, with features, layouts and the plain reference" {
+    cat >"$work/fp8.runs" <<'EOT'
+--dtype e4m3 --causal --sinks --softcap 20 --bias --alibi --lse --seeds 3
+--dtype e4m3 --lengths 20,0:9,33:5 --strides padded --window 9,0 --dim-v 48 --seeds 3 --check cpu,plain
+--dtype e4m3 --page-size 8 --page-layout hnd --misalign 3 --seeds 5
+--dtype e4m3 --strides far --seeds 1
+--dtype e4m3 --strides odd --dist mean --seeds 1 --mask tree
+--kv-dtype e4m3 --dtype bf16 --page-size 16 --seq 3 --lse --seeds 3 --check cpu,plain
+--kv-dtype e4m3 --strides bshd --dim 40 --v-in-k --dim-v 24 --seeds 3
+EOT
+    run -0 ./fa_bench "${fp8[@]}" --runs "$work/fp8.runs" --json "$work/fp8.jsonl"
+    [ "$(jq -s 'map(select(.status == "pass")) | length' "$work/fp8.jsonl")" -eq 7 ]
+    run -0 ./fa_bench "${fp8[@]}" --dtype e4m3 --sanitize address --seq 33 --seeds 1
+    [ "$(jq -sc '[.[0, 5].problem | .dtype, .kv_dtype]' "$work/fp8.jsonl")" = '["e4m3","e4m3","bf16","e4m3"]' ]
+    [ "$(jq -s '.[3].problem | .bytes == 2 * 70 * (4 * 32 * 3 + 2 * 2 * 32)' "$work/fp8.jsonl")" = true ]
+}
+
+@test "what does not serve FP8, or cannot have it, says so by name" {
+    refused 3 "scalar does not serve --dtype e4m3" ./fa_bench --kernel scalar --dtype e4m3 --compile-only --quiet
+    refused 3 "mma does not serve --kv-dtype e4m3" ./fa_bench --kernel mma --kv-dtype e4m3 --compile-only --quiet
+    refused 2 "--dtype e4m3 takes multiples of 16" ./fa_bench --dtype e4m3 --dim 40
+    refused 2 "--kv-dtype takes one of same|e4m3, not 'fp8'" ./fa_bench --kv-dtype fp8
+    refused 2 "does not go with e4m3" ./fa_bench --op backward --dtype e4m3
+    refused 2 "multiples of 16" ./fa_bench --kernel light --dim 24 --vs light:dtype=e4m3 --quiet
+    refused 3 "products of E4M3 are summed in FP32 only" \
+        ./fa_bench --kernel wmma --dtype e4m3 --acc fp16 --device emu --quiet
+}
+
+@test "right kernels with P in E4M3 pass, whatever their reference is" {
+    python3 tests/wrong/make.py "$work/bases" --bases >/dev/null
+    local m='m_r[r]' top='warp_max(m_tile)' to_fp8='static_cast<float>(__nv_fp8_e4m3(' kernel
+    local lazy="($m == NO_MAX ? $top : $top - $m > 4.0f ? $m + ceilf($top - $m) : $m)" # at most 2^4 above
+    awk -v p="${to_fp8}256.0f * weight)) / 256.0f;" '/ = weight;/ { sub(/weight;/, p) } 1' "$work/bases/light.cu" \
+        >"$work/exact.cu"
+    awk -v p="${to_fp8}16.0f * weight)) / 16.0f;" -v m="$lazy" '/ = weight;/ { sub(/weight;/, p) }
+        { sub(/fmaxf\(m_r\[r\], warp_max\(m_tile\)\)/, m) } 1' "$work/bases/light.cu" >"$work/lazy.cu"
+    for kernel in exact lazy; do
+        grep -q __nv_fp8_e4m3 "$work/$kernel.cu"
+        printf -- "--dtype e4m3 --source $work/$kernel.cu %s\n" "--seq 80" "--seq 300 --sinks --causal" \
+            "--seq 1 --seq-kv 700" "--dist needle" "--dist outlier" "--dist cliff" "--dist rising --lse" \
+            "--seq 16 --seq-kv 4000 --dist mean --seeds 1"
+    done >"$work/right.runs"
+    run -0 ./fa_bench "${fp8[@]:2}" "${tile[@]}" --runs "$work/right.runs" --json "$work/right.jsonl"
+    [ "$(jq -s 'map(select(.status == "pass")) | length' "$work/right.jsonl")" -eq 16 ]
+}
+
+@test "--dump and --load have E4M3 as uint8, and its descales" {
+    run -0 ./fa_bench "${fp8[@]}" --dtype e4m3 --seeds 1 --dump "$work/e4m3"
+    for name in q k v; do
+        [ "$(head -c 30 "$work/e4m3/$name.npy" | tr -d '\0' | grep -c "'|u1'")" -eq 1 ]
+        grep -aq "'<f4'.*'shape': (2, [24])" "$work/e4m3/${name}_descale.npy"
+    done
+    grep -aq "'<V2'" "$work/e4m3/o.npy"
+    run -0 ./fa_bench "${fp8[@]}" --dtype e4m3 --load "$work/e4m3" --dump "$work/again"
+    cmp "$work/e4m3/o.npy" "$work/again/o.npy"
+    rm "$work/e4m3/v_descale.npy" # then it is 1
+    run -0 ./fa_bench "${fp8[@]}" --dtype e4m3 --load "$work/e4m3" --dump "$work/again"
+    run ! cmp "$work/e4m3/o.npy" "$work/again/o.npy"
+    refused 2 "holds |u1, want <f2 for --dtype fp16" ./fa_bench "${fp8[@]}" --load "$work/e4m3"
+    head -c 100 "$work/e4m3/k_descale.npy" >"$work/cut"
+    mv "$work/cut" "$work/e4m3/k_descale.npy"
+    refused 2 "k_descale.npy is cut off in its header" ./fa_bench "${fp8[@]}" --dtype e4m3 --load "$work/e4m3"
 }
