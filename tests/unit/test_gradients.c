@@ -269,6 +269,34 @@ TEST(each_rule_catches_what_the_others_forgive)
     close_bench(&b);
 }
 
+/* Where the type has no such number an infinity of its sign is right, and no other. */
+TEST(infinities_are_right_where_the_type_ends)
+{
+    fa_problem problem = larger;
+    problem.seq_kv = 2; /* of many rows each */
+    problem.causal = false;
+    bench b = open_bench(&problem, false);
+    for (size_t i = 0; i < fa_problem_o_count(&b.problem); i++)
+        b.tensors.dout[i] = fa_float_to_half(8192.0f * fa_half_to_float(b.tensors.dout[i]));
+    fa_gradients_free(&b.expected);
+    b.expected = fa_gradients_make(&b.problem, &b.tensors, b.forward, 16, 16, 1);
+    const fa_gradient *dv = &b.expected.of[FA_GRAD_DV];
+    int64_t beyond = -1, count = 0;
+    for (int64_t i = 0; i < dv->row_count * dv->columns; i++)
+        if (fabs(dv->exact[i]) > 65504.0) {
+            beyond = i;
+            count++;
+        }
+    write_right(&b);
+    uint16_t *elements = b.output + fa_gradient_offset(&b.problem, FA_GRAD_DV);
+    assert_true(count > 1 && judge(&b, FA_GRAD_DV).passed);
+    elements[beyond] ^= 0x8000;
+    assert_false(judge(&b, FA_GRAD_DV).passed);
+    elements[beyond] = FA_POISON;
+    assert_false(judge(&b, FA_GRAD_DV).passed);
+    close_bench(&b);
+}
+
 /* Each mistake is named by the tensor that shows it. */
 TEST(mistakes_are_named)
 {

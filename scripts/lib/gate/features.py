@@ -24,6 +24,8 @@ ALONE = {
     "mask": [{"mask": "tree", "seq": 12, "seq_kv": 70}, {"mask": "tree", "seq": 40, "seq_kv": 40}],
     "dim_v": [{"dim": 32, "dim_v": 24}, {"dim": 72, "dim_v": 40, "v_in_k": True}, {"dim": 192, "dim_v": 128},
               {"dim": 64, "dim_v": 128}],
+    "backward": [{"op": "backward"}, {"op": "backward", "seq": 70, "seq_kv": 37, "causal": True}],
+    "deterministic": [{"op": "backward", "deterministic": True}],
     "paged": [{"page_size": 16}, {"page_size": 1, "page_layout": "hnd"}, {"page_size": 64, "page_layout": "hnd"},
               {"page_size": 7}],
     # Sums that lose low bits show where V has a mean and there are many keys; 64 rows are judged by their mean error.
@@ -48,7 +50,7 @@ def shapes(rng, bf16):
         yield problem(heads=heads, kv_heads=kv_heads, seq=seq, seq_kv=seq_kv, **d)
 
 
-def drawn(serves, device, mode, seed, quick=False, bf16=False, lse=True, page_rows=1):
+def drawn(serves, device, mode, seed, quick=False, bf16=False, lse=True, page_rows=1, backward=False):
     """(words of the features, problem): each alone, of which the emulator has a few, and pairs. quick: one of each."""
     words, rng = [word for word in ALONE if word in serves], random.Random(seed)
     base, few, made = shapes(rng, bf16), quick or mode != "plain", []
@@ -63,6 +65,10 @@ def drawn(serves, device, mode, seed, quick=False, bf16=False, lse=True, page_ro
         p = next(base) | fields | {"seed": rng.randrange(1, 1 << 30), "seeds": 3 if mode == "plain" else 1}
         if p["page_size"]:
             p["page_size"] = -(-p["page_size"] // page_rows) * page_rows
+        if backward or p["op"]:  # what there are no gradients of
+            if p["page_size"] or p["bias"] or p["mask"]:
+                continue
+            p |= {"op": None if backward else "backward", "lse": False, "v_in_k": False}
         if p["mask"]:  # the queries are the last keys
             p["seq_kv"] = max(p["seq"], p["seq_kv"])
         yield pair, p | {"lse": p["lse"] and lse}

@@ -25,11 +25,11 @@ DEFAULTS = {"batch": 1, "heads": 1, "kv_heads": 1, "seq": 16, "seq_kv": 16, "dim
             "dist": "normal", "strides": "packed", "misalign": 0, "lse": False, "seeds": None, "seed": None,
             "dtype": None, "timeout": None, "lengths": None, "window": None, "chunk": None, "softcap": None,
             "sinks": False, "alibi": False, "bias": False, "mask": None, "dim_v": None, "v_in_k": False,
-            "page_size": None, "page_layout": None, "kv_dtype": None}
-FLAGS = ("causal", "lse", "sinks", "alibi", "bias", "v_in_k")
-FEATURES = ("lengths", "window", "chunk", "softcap", "mask", "dim_v", "page_size", "page_layout")
+            "page_size": None, "page_layout": None, "kv_dtype": None, "op": None, "deterministic": False}
+FLAGS = ("causal", "lse", "sinks", "alibi", "bias", "v_in_k", "deterministic")
+FEATURES = ("op", "lengths", "window", "chunk", "softcap", "mask", "dim_v", "page_size", "page_layout")
 # Values that are no numbers.
-WORDS = ("dist", "strides", "dtype", "kv_dtype", "lengths", "window", "mask", "page_layout")
+WORDS = ("op", "dist", "strides", "dtype", "kv_dtype", "lengths", "window", "mask", "page_layout")
 # Multiply-adds of one launch, by device and mode: what keeps a gate of one kernel within its minutes.
 # Without a GPU a list for the sanitizers is only shown (--dry-run).
 MOST_WORK = {("cuda", "plain"): 4e9, ("cuda", "sanitize"): 1e8, ("emu", "sanitize"): 1e8,
@@ -132,7 +132,10 @@ def rule_problems(rules, command, cheapest=False):
     if not rules:
         return {}
     best = {}
-    candidates = rule_candidates(rules, selections(command, [problem()])[0]["sm_count"])
+    sm_count, candidates = selections(command, [problem()])[0]["sm_count"], []
+    for op in (None, "backward"):
+        own = [rule for rule in rules if (rule.get("op") == "backward") == bool(op)]
+        candidates += [p | {"op": op} for p in rule_candidates(own, sm_count)] if own else []
     for p, record in zip(candidates, selections(command, candidates)):
         if record["rule"]:
             key = record["rule"] - 1, p["causal"]
@@ -318,7 +321,7 @@ def timed_draws(count, seed):
 
 def smaller(p):
     """Problems one step simpler, the largest step first."""
-    for key in (*FEATURES, *FLAGS[2:], "scale", "dist", "strides", "misalign", "lse", "causal"):
+    for key in (*FEATURES[1:], *FLAGS[2:], "scale", "dist", "strides", "misalign", "lse", "causal"):
         if p[key] != DEFAULTS[key]:
             yield p | {key: DEFAULTS[key]}
     its = (p["lengths"] or "").split(",")

@@ -84,10 +84,23 @@ class Subjects:
             self.only = [os.path.basename(options.source).removesuffix(".cu")]
         self.kernels = self.only or [name for name, row in self.rows.items() if row["variant_of"] is None]
         self.own = (records_of([*self.command(""), "--list-kernels"]) or [[{}]])[0][0] if options.source else {}
+        if options.source:
+            self.own["op"] = self.own_operator()
         if options.conform:
             self.kernels = []
         if self.typed:
             self.kernels = [name for name in self.kernels if self.serves_type(name)]
+
+    def own_operator(self):
+        """Of a file that knows the gradients' feature bit: backward where it compiles for that alone."""
+        if "FA_FEATURE_BACKWARD" not in Path(self.options.source).read_text(encoding="utf-8", errors="replace"):
+            return None
+        ends = [(records_of([*self.command(""), *words, "--compile-only", "--quiet"]) or [{}])[0].get("status")
+                for words in ([], ["--op", "backward"])]
+        return "backward" if ends[0] != "pass" and ends[1] == "pass" else None
+
+    def is_backward(self, kernel):
+        return (self.own or self.row(kernel)).get("op") == "backward"
 
     def serves_type(self, name):
         """False for a kernel that does not compile for the element type; one that was asked for by name is NOT-RUN."""
@@ -204,6 +217,8 @@ class Subjects:
         return list(dict.fromkeys(made))
 
     def fitted(self, kernel, line):
+        if self.is_backward(kernel):  # the log-sum-exp is an input
+            line = line.replace(" --lse", "")
         said = self.says(kernel)
         if not said.needs and not said.only:
             return line, ""
@@ -224,15 +239,16 @@ class Subjects:
         return [Case(kernel, "", self.start + problems.options(problems.served(p | typed, **limits)),
                      feature=" ".join(words))
                 for words, p in features.drawn(said.serves, self.device, self.mode, self.seed, quick, said.bf16,
-                                               said.lse, said.page_rows)]
+                                               said.lse, said.page_rows, self.is_backward(kernel))]
 
     def command(self, kernel):
-        """The bench with what selects the kernel, without a problem."""
+        """The bench with what selects the kernel and its operator, without a problem."""
         if self.options.source:
-            return [self.options.bench, "--source", self.options.source, *self.options.tile]
+            operator = ["--op", "backward"] if getattr(self, "own", {}).get("op") == "backward" else []
+            return [self.options.bench, "--source", self.options.source, *operator, *self.options.tile]
         if kernel.startswith("library:"):
             return [self.options.bench, "--library", kernel.removeprefix("library:")]
-        return [self.options.bench, "--kernel", kernel]
+        return [self.options.bench, "--kernel", kernel, *(["--op", "backward"] if self.is_backward(kernel) else [])]
 
     def run_of(self, kernel, tool):
         device = "emu" if tool in EMULATOR_TOOLS else self.device
@@ -252,7 +268,7 @@ class Subjects:
     def tiled(self, kernel):
         options, row = self.options, self.own or self.row(kernel)
         space, default = knobs.space_of(row, options.tile)
-        lse = not self.own or bool(space) and self.writes_lse()
+        lse = not self.is_backward(kernel) and (not self.own or bool(space) and self.writes_lse())
         runs = [("", self.start, name, tiles, shape) for name, tiles, shapes in
                 knobs.runs(space, default, self.device, self.seed, self.mode, options.quick) for shape in shapes]
         if options.source and self.mode == "plain" and not options.quick:
@@ -332,10 +348,19 @@ class Subjects:
                 made += self.fit(self.plain(kernel, m))
             variants = [name for name, row in self.rows.items() if row["variant_of"] == kernel and not self.own and
                         row.get("dtype") in (None, self.options.dtype)]
+            gradients = [name for name in variants if self.is_backward(name)]  # another operator
+            if self.options.dtype == "e4m3":
+                variants = [name for name in variants if name not in gradients]
+                gradients = []
+            for name in gradients:
+                if self.options.sanitize:
+                    made += [(number, fit) for number, case in self.sanitized(name, m) for fit in self.fit([case])]
+                elif self.runs_here(name):
+                    made += self.fit(self.plain(name, m))
             alone = [name for name in variants if self.rows[name].get("dtype")] # of a type that the others do not take
             for name in [] if self.options.sanitize else alone or [kernel, *variants]:
                 made += self.tiled(name) if self.runs_here(name) else []
-                if name != kernel and self.runs_here(name) and not self.options.quick:
+                if name != kernel and self.runs_here(name) and not self.options.quick and not self.is_backward(name):
                     made += self.fit(self.featured(name, quick=True))
         if self.options.sanitize:  # problem by problem, so that a run that is cut off has tried every kernel
             made = [case for _, case in sorted(made, key=lambda numbered: numbered[0])]
