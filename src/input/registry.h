@@ -13,7 +13,7 @@ typedef struct fa_space {
 typedef struct fa_traits {
     int32_t min_arch;       /* 70, 80, 90: compute capability times 10 */
     bool arch_specific;     /* needs the "a" feature set of min_arch (sm_90a) */
-    bool is_default;        /* the kernel of a run without --kernel */
+    bool is_default;        /* the kernel of a run without --kernel: one of each operator */
     bool wmma, mma, wgmma;  /* tensor-core instructions the SASS must show */
     bool emu_not_run;       /* not emulated; `emu` answers not_run */
     bool nondeterministic;  /* repeats may differ in the last bits */

@@ -291,6 +291,8 @@ static fa_status make(const fa_options *options, const fa_problem *problem, cons
         FA_TRY(use_source(source, spec, why));
     } else {
         spec->asked = fa_registry_default(problem->backward);
+        if (spec->asked->traits.variant_of != NULL) /* its rules choose the tile */
+            FA_TRY(fa_registry_find(spec->asked->traits.variant_of, &spec->asked, why));
         if (kernel != NULL)
             FA_TRY(fa_registry_find(kernel, &spec->asked, why));
         snprintf(spec->name, sizeof spec->name, "%s", spec->asked->name);
