@@ -3,7 +3,7 @@
 
 usage: tests/browse.py [--shots DIR] PAGE...
 
-Wrong are: an error on the console, a request that leaves the machine, a picture that does not load, a page wider than
+Wrong are: an error on the console, a request that leaves the machine, a picture that does not load or is cut, a page wider than
 its window, a link to a file that is not there, a heading that does not sort its table. Prints a line per finding, then
 a line per page. With --shots, DIR gets pictures of each page at each width in each scheme. Talks to Chromium through
 its debugging pipe, so the standard library is enough.
@@ -23,11 +23,13 @@ SCHEMES = ("light", "dark")
 LOOK = """(() => {
     const wide = document.documentElement.scrollWidth - document.documentElement.clientWidth;
     const broken = [...document.images].filter(i => !i.complete || !i.naturalWidth).map(i => i.src);
+    const cut = [...document.images].filter(i => i.getBoundingClientRect().width >
+        document.documentElement.clientWidth).map(i => i.src);
     const links = [...document.links].map(a => a.href).filter(h => h.startsWith("file:"));
     const anchors = [...document.links].map(a => a.getAttribute("href")).filter(h => h.startsWith("#"));
     const lost = anchors.filter(h => !document.getElementById(h.slice(1)));
     const paper = getComputedStyle(document.body).backgroundColor;
-    return JSON.stringify({wide, broken, links, lost, paper});
+    return JSON.stringify({wide, broken, cut, links, lost, paper});
 })()"""
 # Sorts the first column of numbers of each table twice; says which is not in order.
 SORT = """(() => {
@@ -138,6 +140,7 @@ def look(browser, page, width, scheme, shots):
     if shots:
         shoot(browser, os.path.splitext(os.path.basename(page))[0] + f"_{width}_{scheme}", width, shots)
     found = [] if seen["wide"] <= 0 else [f"{seen['wide']} pixels wider than the window"]
+    found += ["picture wider than the window: " + source for source in seen["cut"]]
     found += ["picture does not load: " + source for source in seen["broken"]]
     found += ["no such place on the page: " + place for place in seen["lost"]]
     files = {urllib.parse.unquote(urllib.parse.urlparse(link).path) for link in seen["links"]}

@@ -13,7 +13,8 @@ docs/kernels.md and evidence/README.md.
                  file that the tables call wholly current, of others all (scripts/evidence/evidence_current.sh)
   --no-compile   with --check: takes the tables' word for what is wholly of today's machine code, and looks at no table
                  that leaves out rows; with --dir: counts every row, whatever machine code it is of
-  --table NAME   print one of the tables: summary, kernels, ladder, peers, versus, sweep or robustness. With --readme:
+  --table NAME   print one of the tables: summary, kernels, features, ladder, cards, peers, versus,
+                 sweep or robustness. With --readme:
                  write that one alone; "kernels" needs no evidence, so a new kernel is in it in seconds
   --png          PNG beside each SVG
   --dry-run      say what would be drawn from what
@@ -38,7 +39,7 @@ many=([dir]='')
 parse_options "$@"
 shopt -s inherit_errexit
 png=${flag[png]}
-tables=(summary kernels features ladder peers versus sweep robustness)
+tables=(summary kernels features ladder cards peers versus sweep robustness)
 mapfile -t dirs < <(values_of dir)
 for dir in "${dirs[@]}"; do
     [[ -d $dir ]] || die 2 "no folder $dir"

@@ -16,7 +16,9 @@ def ladder_bars:
 
 # The kernels as gnuplot's tics.
 def ladder_tics:
-    climbed | to_entries | map("\"\(.value | gsub("_"; "\\\\_"))\" \(.key)") | join(", ");
+    . as $rows | climbed | to_entries | map(.value as $k | first($rows[] | select(.kernel == $k).version) as $version |
+        "\"\($k | gsub("_"; "\\\\_"))\($version // "" | if . == "" then . else "\\n" + sub(".* "; "") end)\" " +
+        "\(.key)") | join(", ");
 
 # leaderboard.jsonl as cells, for up to four kernels: [{kernel, group, cells: [{m, warps, p50}]}], the fastest last.
 # The canonical problem where it was swept, else the group with the most lines. Lines of an old source are left out (an
@@ -107,7 +109,7 @@ def paces_points:
 # The points of the ladder on $problem, a line per kernel: its name, the measured time, then the percent of that
 # time that the code keeps each pipe busy at least, by tensor, mufu, fma, alu, shared, issue and l2.
 def pipe_bars:
-    map(select((.file | startswith("ladder")) and .problem == $problem and .pipe_clocks)) | sort_by(-.us) | .[] |
+    rungs | map(select(.problem == $problem)) | sort_by(-.us) | .[] |
     (.us * (.mhz // .clock_mhz_max) / 100) as $percent |
     [(.kernel | gsub("_"; "\\_")), "\(.us | if . >= 100 then round else . * 10 | round / 10 end) us",
         (.pipe_clocks | (.tensor, .mufu, .fma, .alu, .shared, .issue, .l2) / $percent)] | @tsv;

@@ -46,22 +46,36 @@ def median: sort | if length == 0 then null elif length % 2 == 1 then .[length /
     else (.[length / 2 - 1] + .[length / 2]) / 2 end;
 
 def ladder_rows: sort_by([(.problem | work), -(.p50_us // 0)]) | .[] |
-    [.problem, .kernel, (.config | tile), (.p50_us | figure), (.p50_ci95 | between), (.p90_us | figure),
+    [.problem, .version // .kernel, (.config | tile), (.p50_us | figure), (.p50_ci95 | between), (.p90_us | figure),
         (.tflops | figure), .vs, (.ratio | decimals(2)), (.ci95 | ratio_between)];
 def best_rows: .[] | [(.p50_us | figure), (.p90_us | figure), .kernel, (.knobs | gsub(","; " ")), (.registers | whole),
     (.smem_bytes | whole)];
 def paired_best: (.paired // {}) | to_entries | min_by(.value.ratio);
-def peer_rows: .[] | paired_best as $p | [shape, mask, .variant // .kernel, (.us | figure),
-    (.tflops | figure), .best_peer, (.peers[.best_peer // ""] | figure),
+# The peers of rows of peers.json, [[key, name]]; a name has the version where a row has it.
+def peers_there:
+    def torch($of): [.[].torch | strings | capture("\($of) (?<v>[0-9][^ ,]*)").v] | unique;
+    def cudnn: tonumber | "\(. / 10000 | floor).\(. / 100 % 100).\(. % 100)";
+    . as $rows | [["fa2", "FlashAttention 2", []], ["cudnn", "cuDNN", (torch("cudnn") | map(cudnn))],
+        ["fa3", "FlashAttention 3", []], ["fa3_scaled", "FlashAttention 3 (scaled)", []],
+        ["fa4", "FlashAttention 4", torch("flash_attn_4")],
+        ["flashinfer_fa2", "FlashInfer fa2", []], ["flashinfer_fa3", "FlashInfer fa3", []]] |
+    map(.[0] as $key | select(any($rows[]; .peers[$key])) |
+        ([$rows[].libraries[$key]?.version | values] | unique) as $library |
+        [$key, ([.[1]] + if $library == [] then .[2] else $library end | join(" "))]);
+
+# A peer of peers.json by its name and version.
+def named($there): . as $key | first($there[] | select(.[0] == $key)[1]) // .;
+def peer_rows: peers_there as $there | .[] | paired_best as $p | [shape, mask, .variant // .kernel, (.us | figure),
+    (.tflops | figure), (.best_peer | named($there)), (.peers[.best_peer // ""] | figure),
     (if .ratio then .ratio | decimals(2) else .status end),
-    $p.key, ($p.value.ratio | decimals(2)), ($p.value.ci95 | ratio_between)];
+    ($p.key | named($there)), ($p.value.ratio | decimals(2)), ($p.value.ci95 | ratio_between)];
 def versus_rows: .[] | [name, .pace, .variant // .kernel, (.solo_us | figure), (.tflops | figure),
     (.sm_clock_mhz | whole), (.percent_of_peak | decimals(1)), (.p50_us | figure), .vs_version // .vs,
     (.vs_p50_us | figure), (if .ratio then .ratio | decimals(2) else .status end), (.ci95 | ratio_between)];
 # Per kernel, pace and peer; of several peers also over the fastest on each shape.
 def fastest_peer: group_by(.problem) | map(min_by(.ratio) | .best = true);
 def pace_rows: map(select(.ratio)) | group_by([.kernel, .pace])[] |
-    (group_by(.vs)[], (select(map(.vs) | unique | length > 1) | fastest_peer)) |
+    (group_by(.vs_version // .vs)[], (select(map(.vs) | unique | length > 1) | fastest_peer)) |
     [.[0].kernel, .[0].pace, (if .[0].best then "the fastest measured" else .[0] | .vs_version // .vs end),
     (length | whole), (map(.ratio) | (mean, min, max) | decimals(2)), (count(.ratio > 1) | whole)];
 def parity_rows: group_by(.kernel)[] | [.[0].kernel, (count(.verdict == "PASS") | whole),
@@ -72,14 +86,17 @@ def rate_rows: .[] | [.kernel, (.group | split("|")[2]), .strategy, (.candidates
     (.seconds | figure), (.per_second | figure), (.per_second * 60 | whole)];
 def stage_rows: .[] | [.kernel, (.compile | decimals(3)),
     (.stages | (.start, .check, .timing, .recheck, .turn) | decimals(3))];
-def serving_rows: .[] | [(.problem | shape), (.problem.kv_heads | whole), (.problem.seq_kv | whole), (.problem | mask),
+# Of several records of one problem the last.
+def serving_rows: group_by(.problem) | sort_by(.[-1].problem | .seq_kv * .batch) | .[] | last | [(.problem | shape), (.problem.kv_heads | whole), (.problem.seq_kv | whole), (.problem | mask),
     .variant // .kernel, (.config | tile), (.timing.p50_us | figure), (.timing.p50_ci95_us | between),
     (.throughput.tflops | figure), (.throughput.gbytes_per_s | figure)];
 def bound_kernel_rows: group_by(.kernel)[] | [.[0].kernel, (length | whole),
     (map(.percent_of_bound | values) | (min, median, max) | figure), (count(.us < .bound_us) | whole),
     (group_by(.binds) | sort_by(-length) | map("\(.[0].binds) \(length)") | join(", "))];
-def pipe_rows: map(select((.file // "" | startswith("ladder")) and .pipe_clocks)) |
-    sort_by((.problem | work), .us) | .[] | (.mhz // .clock_mhz_max) as $mhz |
+# Points of the bound that the ladder gave: the fastest of each kernel on each problem.
+def rungs: map(select((.file // "" | startswith("ladder")) and .pipe_clocks)) | group_by([.kernel, .problem]) |
+    map(min_by(.us));
+def pipe_rows: rungs | sort_by((.problem | work), .us) | .[] | (.mhz // .clock_mhz_max) as $mhz |
     [.kernel, .problem, (.us | figure), (.bound_us | figure),
         (.pipe_clocks | (.tensor, .mufu, .fma, .alu, .shared, .issue, .l2) / $mhz | figure), .binds];
 def bound_rows: group_by([.kernel, .problem]) | map(min_by(.us)) | sort_by(-.percent_of_bound) | .[] |
@@ -102,6 +119,13 @@ def currency:
         map(select(.current | not)) as $old | select($old != []) |
         "`\(.[0].kernel)` \($old | length) of \(length)"] | join(", ")) + "." end;
 
+# The same lines as the names of the rows that are left out.
+def stale:
+    map(select(.claims and (.current | not)) | .row // {}) | map(. as $row | (.problem // $row) |
+        "\($row.variant // $row.kernel // "?") on " + if type == "string" then . else "\(shape) \(mask)" end) |
+    group_by(.) | map(.[0] + if length > 1 then " (\(length))" else "" end) |
+    .[:24] + if length > 24 then ["and \(length - 24) more"] else [] end | join("; ") | @html;
+
 # The registry as the rows of the table of kernels.
 def kernels:
     def tile: "m=\(.m) n=\(.n) warps=\(.warps) vec=\(.vec) stages=\(.stages)";
@@ -122,21 +146,9 @@ def ladder:
     (["kernel", "over"] + $problems | row), "|---|---|\($problems | map("---") | join("|"))|",
     ([$kernels[] as $k | {k: $k, cells: [$problems[] as $p | [$all[] | select(.kernel == $k and .problem == $p)][0]]}] |
         sort_by(-(.cells | map(.p50_us // 0) | first)) | .[] |
-        [(.k | code), (.cells | map(.vs // empty) | names)] + (.cells | map(
+        [([(.k | code)] + (.cells | map(.version // empty) | unique) | join(" ")), (.cells | map(.vs // empty) | names)] + (.cells | map(
             if . then "\(.p50_us | short) (\(.tflops | short))" + if .ratio then ", \(.ratio | short)x" else "" end
             else "-" end)) | row);
-
-# The peers of rows of peers.json, [[key, name]]; a name has the version where a row has it.
-def peers_there:
-    def torch($of): [.[].torch | strings | capture("\($of) (?<v>[0-9][^ ,]*)").v] | unique;
-    def cudnn: tonumber | "\(. / 10000 | floor).\(. / 100 % 100).\(. % 100)";
-    . as $rows | [["fa2", "FlashAttention 2", []], ["cudnn", "cuDNN", (torch("cudnn") | map(cudnn))],
-        ["fa3", "FlashAttention 3", []], ["fa3_scaled", "FlashAttention 3 (scaled)", []],
-        ["fa4", "FlashAttention 4", torch("flash_attn_4")],
-        ["flashinfer_fa2", "FlashInfer fa2", []], ["flashinfer_fa3", "FlashInfer fa3", []]] |
-    map(.[0] as $key | select(any($rows[]; .peers[$key])) |
-        ([$rows[].libraries[$key]?.version | values] | unique) as $library |
-        [$key, ([.[1]] + if $library == [] then .[2] else $library end | join(" "))]);
 
 # Rows of peers.json as a table of the documents. $file: its name. Shapes of a kind (decode, prefill) are groups of
 # their own. A mean over fewer shapes than its row has says over how many.
@@ -211,19 +223,19 @@ def features:
 def versus:
     def cell($n): if . == [] then "-" else "\(mean | hundredths) (\(min | hundredths))" +
         if length == $n then "" else ", \(length) shapes" end end;
-    map(select(.ratio)) as $timed | ($timed | map(.vs) | unique) as $peers |
+    def peer: .vs_version // .vs;
+    map(select(.ratio)) as $timed | ($timed | map(peer) | unique) as $peers |
     "By `--vs`, ABBA in one process: times as fast, geometric mean and in brackets the least. sustained: back to back;",
-    "rested: each launch after a pause, the L2 cold. Peers: " +
-        ($timed | map(.vs_version // .vs) | unique | join(", ")) + ".",
+    "rested: each launch after a pause, the L2 cold.",
     "Every shape in `\($file)`.", "",
-    (["kernel", "pace", "head dim", "mask", "shapes"] + ($peers | map("over \(code)")) +
+    (["kernel", "pace", "head dim", "mask", "shapes"] + ($peers | map("over \(.)")) +
         ["over the best", "ahead"] | row),
     "|\("---|" * (7 + ($peers | length)))",
     ($timed | group_by([.kernel, .pace, .problem.dim, .problem.causal]) | .[] |
         group_by(.problem) as $shapes | ($shapes | length) as $n |
         ($shapes | map(select(length == ($peers | length)) | map(.ratio) | min)) as $best |
         [(.[0].kernel | code), .[0].pace, .[0].problem.dim, (.[0].problem | mask), $n] +
-        [$peers[] as $peer | map(select(.vs == $peer).ratio) | cell($n)] +
+        [$peers[] as $peer | map(select(peer == $peer).ratio) | cell($n)] +
         [($best | cell($n), if . == [] then "-" else "\(map(select(. >= 1)) | length) of \(length)" end)] |
         map(tostring) | row),
     (map(select(.ratio == null)) | .[] | "| `\(.kernel)` | \(.pace) | " +
@@ -337,9 +349,6 @@ def environment:
     def longest: . as $all | map(select(. as $t | any($all[]; . != $t and startswith($t)) | not));
     def gigabytes: . / 1e9 | round;
     ([.. | objects | select(has("sm_count") and has("name"))] | unique_by(.name)) as $devices |
-    ([.. | objects | select(has("git") and has("time")) | select((.git | type) == "string") | {git, time}] |
-        group_by(.git) | map({git: .[0].git, time: (map(.time) | max)}) | sort_by(.time) | reverse | map(.git))
-        as $commits |
     all_of(.time) as $times |
     (all_of(.torch) | map(if test("^[0-9]") then "torch \(.)" else . end)) as $torch |
     "<dl class=\"facts\">",
@@ -349,8 +358,7 @@ def environment:
     fact("Driver"; all_of(.driver)),
     fact("Compilers"; all_of(.compiler)),
     fact("Libraries"; $torch + all_of(.vs_compiler) | longest),
-    fact("Commit"; if $commits == [] then [] else
-        [$commits[0] + if $commits[1] then " (the newest; also \($commits[1:] | join(", ")))" else "" end] end),
+    fact("Machine code, of today's"; $said | split("\n")),
     fact("Measured"; if $times == [] then [] else
         [$times | map(.[:10]) | if .[0] == .[-1] then .[0] else "\(.[0]) to \(.[-1])" end] end),
     "</dl>";
@@ -362,6 +370,25 @@ def roofs:
 
 # Of rows of pairs, the ratio over the fastest peer on each shape of the main kernel.
 def over_the_best($pace): main_kernel | map(select(.pace == $pace)) | group_by(.problem) | map(map(.ratio) | min);
+
+# What a card can be compared by with another: the same kernel, or version of a library, on the same problem.
+def card_values($ladder; $versus; $serving; $sweeps):
+    ($ladder | map(select(.tflops != null) | {what: "ladder, TFLOP/s", key: [.version // .kernel, .problem], v: .tflops})) +
+    (["sustained", "rested"] | map(. as $pace | $versus | main_kernel | map(select(.pace == $pace)) |
+        group_by(.problem) | map(min_by(.ratio) |
+            {what: "over the fastest library, \($pace)", key: [.kernel, .problem], v: .ratio})) | add) +
+    ($serving | map(select(.throughput.gbytes_per_s != null) |
+        {what: "serving, GB/s", key: [.kernel, .problem], v: .throughput.gbytes_per_s})) +
+    ($sweeps | map(select(.per_second != null) | {what: "sweeps, candidates a second",
+        key: [.kernel, .strategy, (.group | split("|")[2])], v: .per_second})) |
+    group_by([.what, .key]) | map(last);
+# Lines of {folder, values}: each pair of folders by what they share.
+def side_by_side:
+    . as $all | [range(length) as $a | range($a + 1; length) as $b | [$all[$a, $b]] | . as [$one, $other] |
+        ($other.values | map({("\(.what)\(.key)"): .v}) | add // {}) as $there |
+        $one.values | map(. + {over: (.v / ($there["\(.what)\(.key)"] // empty))}) | group_by(.what)[] |
+        {what: .[0].what, cards: "\($one.folder) over \($other.folder)", n: length,
+            mean: (map(.over) | mean), least: (map(.over) | min), most: (map(.over) | max)}];
 
 # The summary: a card per finding. Each variable is a list with one file's contents, or empty: $ladder, $versus, $gate,
 # $sanitize, $parity, $bound, $sweeps; $peak: the tensor peak in TFLOP/s or null.
@@ -397,19 +424,20 @@ def cards:
 def gates:
     def gate_cell: if . == null or .measured == null or .applies == false then null else
         (.measured | if . == floor then tostring else rounded end) as $t |
-        {v: .measured, t: (if .verdict == "FAIL" then "\u2717 " + $t else $t end), class: .verdict} end;
+        {v: .measured, t: (if .verdict == "FAIL" then "\u2717 " + $t else $t end),
+            class: (if .verdict == "FAIL" then "advice" else .verdict end)} end;
     def unit: if (.unit // "") == "" then "" else " (\(.unit))" end;
     def gate_rows($names): .[] |
         [.variant // .kernel,
             (.problem | if . then "\(shape)\(if .causal then " causal" else "" end)" else null end),
             (.config | tile)] +
         [$names[] as $name | first(.gates[] | select(.gate == $name)) // null | gate_cell] +
-        [{t: .verdict, class: .verdict}];
+        [.gates | map(select(.verdict | IN("PASS", "FAIL"))) | "\(count(.verdict == "PASS")) of \(length) met"];
 
     (map(.gates[]) | unique_by(.gate) | map(.gate)) as $known |
     (.[0].gates | map(.gate)) as $first | ($first + ($known - $first)) as $names |
     (map(.gates[]) | map({(.gate): unit}) | add) as $units |
-    html_table("kernel|B,H,S,D|tile|" + ($names | map("#\(.)\($units[.])") | join("|")) + "|verdict";
+    html_table("kernel|B,H,S,D|tile|" + ($names | map("#\(.)\($units[.])") | join("|")) + "|gates";
         gate_rows($names));
 
 # leaderboard.jsonl: the mean seconds of each stage, by kernel.
@@ -420,28 +448,42 @@ def stages:
         stages: {start: mean(.stage_s.start), check: mean(.stage_s.check), timing: mean(.stage_s.timing),
             recheck: mean(.stage_s.recheck), turn: mean(.stage_s.turn)}});
 
-# A folder's facts for the page of all GPUs, from the same variables as report/cards; $folder: its name.
+# A folder's facts for the page of all GPUs, from the same variables as report/cards; $folder: its name. values: what a
+# card is compared by with another, [{what, key, v}].
 def index:
     def counted: if . == null then null else (map(.passed) | add) as $p | (map(.failed) | add) as $f |
         {v: $p, t: "\($p) of \($p + $f)"} end;
     def best: map(select(.tflops != null and .config != null)) | max_by(.tflops);
+    def over($pace): $versus[0] // [] | over_the_best($pace) | if . == [] then null else
+        {v: mean, t: "\(mean | fixed(2)) (\(length) shapes)"} end;
     {folder: $folder, peak: $peak, best: ($ladder[0] // [] | best),
-        climbed: ($ladder[0] // [] | map(select(.tflops != null) | {problem, kernel, tflops})),
-        sustained: ($versus[0] // [] | over_the_best("sustained") | mean),
-        rested: ($versus[0] // [] | over_the_best("rested") | mean),
+        values: card_values($ladder[0] // []; $versus[0] // []; $serving[0] // []; $sweeps),
+        climbed: ($ladder[0] // [] | map(select(.tflops != null) | {problem, kernel: (.version // .kernel), tflops})),
+        sustained: over("sustained"), rested: over("rested"),
         gate: ($gate[0].kernels | counted), sanitize: ($sanitize[0].kernels | counted),
         bound: $bound[0].percent_of_bound.median, per_second: ($sweeps | map(.per_second | values) | max)};
 
-# Lines of report/index as the two tables of the page of all GPUs.
+# Lines of report/index as the tables of the page of all GPUs.
 def index_tables:
     def overview: .[] | [(.folder | link("\(.)/report.html")), .best.kernel, .best.problem, (.best.tflops | figure),
-        (if .peak and .best then 100 * .best.tflops / .peak | figure else null end), (.sustained | decimals(2)),
-        (.rested | decimals(2)), .gate, .sanitize, (.bound | figure), (.per_second | figure)];
+        (if .peak and .best then 100 * .best.tflops / .peak | figure else null end), .sustained, .rested,
+        .gate, .sanitize, (.bound | figure), (.per_second | figure)];
+    def side_rows: side_by_side[] | [.what, .cards, (.n | whole), (.mean, .least, .most | decimals(3))];
     . as $all |
     html_table("GPU|fastest kernel|B,H,S,D|#TFLOP/s|#% of peak|#over the best library, back to back|#rested" +
         "|#right|#clean|#median % of the bound|#candidates a second"; overview),
+    "<h2>Card by card</h2>",
+    "<p>What both cards have in rows of today's machine code: one over the other, on the same shapes alone.</p>",
+    html_table("what|cards|#shapes on both|#ratio, geometric mean|#least|#most"; side_rows),
     "<h2>The ladder, TFLOP/s</h2>",
     html_table("B,H,S,D|kernel|" + (map("#\(.folder)") | join("|"));
         [.[].climbed[] | [.problem, .kernel]] | unique | sort_by(.[0] | work)[] | . as [$problem, $kernel] |
         [$problem, $kernel] +
         [$all[] | first(.climbed[] | select(.problem == $problem and .kernel == $kernel) | .tflops) // null | figure]);
+
+# Lines of {folder, values} as a table of the documents.
+def side_by_side_table:
+    side_by_side | if . == [] then "No shape was measured on two cards with today's machine code." else
+        "One card over another, on the shapes that both have in rows of today's machine code; least and most: the spread.",
+        "", "| what | cards | shapes on both | ratio | least | most |", "|---|---|---|---|---|---|",
+        (.[] | [.what, .cards, .n, (.mean, .least, .most | thousandths)] | map(tostring) | row) end;

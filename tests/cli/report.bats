@@ -96,7 +96,12 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
         '<b>1.50x</b>as fast as the fastest library, each launch after a pause' \
         '315.3 to 318.0' 'NVIDIA Stub, sm_90, 132 SMs' \
         '<li><a href="#paces">Peers at both paces</a></li>' \
-        'Records: <a href="peers.json">peers.json</a>. No row was looked at: its machine code may be another one today.'
+        'Records: <a href="peers.json">peers.json</a>. No row was looked at: its machine code may be another one today.' \
+        '<dd>ladder.jsonl: not looked at' '<td class="n advice" data-v="14.5' ' met</td>'
+    # No commit, no red for advice, a peer by its name and version, a picture's colours in the dark.
+    [ -z "$(grep -e '<dt>Commit' -e 'class="n FAIL' "$work/ev/report.html")" ]
+    has '<td>cuDNN</td>' '<td>cudnn 9.28</td>' '<td>the fastest measured</td>'
+    grep -q 'fill="rgb(  0,   0,   0)"\] { fill: #e4e7eb' "$work/ev/plots/ladder.svg"
 }
 
 # bats test_tags=slow
@@ -107,7 +112,8 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
         .vs.ratio = 99 else . end' | gzip >"$work/x" && mv "$work/x" "$work/ev/versus.jsonl.gz"
     scripts/evidence/report.sh --dir "$work/ev"
     has 'Machine code equals today'"'"'s: 75 of 123 rows; left out: `light` 48 of 123.' \
-        'the geometric mean of 25 shapes; ahead on 25'
+        'the geometric mean of 25 shapes; ahead on 25' '<p class="stale">Not counted, of other machine code than' \
+        'light on 1,32,16384,64 causal (3)' 'versus.jsonl: 75 of 123 rows'
     [ -z "$(grep '>99.00<' "$work/ev/report.html")" ]
     grep -q '>D=128 full<' "$work/ev/plots/peers.svg"
     [ -z "$(grep '>D=64 full<' "$work/ev/plots/peers.svg")" ]
@@ -165,15 +171,27 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
     needs_gnuplot
     mkdir -p "$work/ev"
     jq -n '{points: 2, percent_of_bound: {median: 60}, below_bound: []}' >"$work/ev/bound.json"
-    jq -nc '{kernel: ("wmma", "mma"), us: 10, bound_us: 6, problem: "2,8,512,64", options: "--m 32 --n 64",
+    jq -nc '{kernel: ("wmma", "mma", "mma"), us: 10, bound_us: 6, problem: "2,8,512,64", options: "--m 32 --n 64",
         percent_of_bound: 60, binds: "tensor", file: "ladder/2x8x512x64/x.json", mhz: 1000, pipe_clocks: {tensor: 6000,
         mufu: 1, fma: 2, alu: 3, shared: 4, issue: 5, l2: 6}}' | gzip >"$work/ev/bound.json.points.jsonl.gz"
     mkdir "$work/other"
     run -0 page --dir "$work/ev" --dir "$work/other/"
     has 'src="plots/bound.svg"' 'src="plots/pipes.svg"' '<td>m=32 n=64</td>' '<td>tensor 1</td>' '<b>60 %</b>'
     grep -q '>tensor us<' "$work/ev/report.html"
+    [ "$(grep -c '<tspan.*>10 us<\|>10 us<' "$work/ev/plots/pipes.svg")" -eq 2 ] # a kernel has one place
     grep -qF '<a href="ev/report.html">ev</a>' "$work/index.html"
     grep -qF '<a href="other/report.html">other</a>' "$work/index.html"
+    # Two cards: on the shapes that both have, and none else.
+    cp -r "$BATS_FILE_TMPDIR/ev" "$work/one"
+    cp -r "$BATS_FILE_TMPDIR/ev" "$work/two"
+    jq -c 'select(.kernel != "light") | .throughput.tflops *= (if .kernel == "wmma" then 4 else 1 end)' \
+        "$work/one/ladder.jsonl" >"$work/two/ladder.jsonl"
+    page --dir "$work/one" --dir "$work/two"
+    grep -qF '<td>ladder, TFLOP/s</td><td>one over two</td><td class="n" data-v="6">6</td><td class="n" data-v="0.62' \
+        "$work/index.html"
+    grep -qF '<td>over the fastest library, rested</td><td>one over two</td><td class="n" data-v="41">41</td>' \
+        "$work/index.html"
+    grep -qF '1.50 (41 shapes)</td>' "$work/index.html"
 }
 
 # bats test_tags=slow
@@ -253,7 +271,7 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
     grep -qxF '| 64 | full | 3 | 0.5 | 2 (1) | 0.5 |' "$tables"
     grep -E '^\| `light` \| sustained \| 64 \| causal \| 7 \|' "$tables" |
         grep -qE ' [0-9.]+ \(0.5\) \| 1.13 \(1.13\), [0-9] shapes \|'
-    grep -qF 'the L2 cold. Peers: cudnn 9.28, fa3 9.28.' "$tables"
+    grep -qF '| over cudnn 9.28 | over fa3 9.28 | over the best |' "$tables"
     grep -qE '^\| `light` \| sustained \| [0-9]+,[0-9]+,512,64 causal: not_run \|( \|)+$' "$tables"
     # FlashAttention 3 measured for one shape, then for all; a version where the rows have one.
     change peers.json '.[0].peers.fa3 = 1'

@@ -37,15 +37,18 @@ there() { # NAME: the file of $dir, compressed or not; nothing where it is missi
 
 # Where the numbers come from: a link to each file that is there, and what is known of its machine code.
 records() { # NAME...
-    local name file links='' said=''
+    local name file links='' said='' stale=''
     for name; do
         file=$(there "$name")
         [[ -n $file ]] || continue
         links+="${links:+, }<a href=\"$file\">$file</a>"
+        [[ ! -s $work/today.${dir//\//_}_$file.lines ]] ||
+            stale+=$(jqf report/stale -rs "$work/today.${dir//\//_}_$file.lines")
         # shellcheck disable=SC2016 # Markdown's backticks
         [[ ! -s $work/said.$name ]] || said+=" $(sed 's/ (`.*`)//' "$work/said.$name")"
     done
     [[ -z $links ]] || echo "<p class=\"records\">Records: $links.$said</p>"
+    [[ -z $stale ]] || echo "<p class=\"stale\">Not counted, of other machine code than today's: $stale.</p>"
 }
 
 picture() { # NAME SOURCE CAPTION: drawn and shown, or why not
@@ -87,7 +90,7 @@ of_files() { # PROGRAM OPTIONS...
     file=$dir/sweeps.jsonl
     [[ -s $file ]] || file=/dev/null
     jqf "$1" -n "${@:2}" "${files[@]}" --slurpfile ladder "$work/ladder.jsonl" \
-        --slurpfile versus "$work/versus.jsonl" --slurpfile sweeps "$file" --argjson peak "$(roofs | jq -s '.[0].peak')"
+        --slurpfile versus "$work/versus.jsonl" --slurpfile serving "$work/serving.jsonl" --slurpfile sweeps "$file" --argjson peak "$(roofs | jq -s '.[0].peak')"
 }
 roofs() { # {peak, gbytes} of the device that the ladder ran on; nothing without one
     local file
@@ -97,17 +100,19 @@ roofs() { # {peak, gbytes} of the device that the ladder ran on; nothing without
 
 environment() {
     local file
+    grep -H . "$work"/said.* 2>/dev/null | sed -E "s/.*said[.]([^:]*):/\1: /; s/Machine code equals today's: //; s/ \(\`.*//; s/No row was looked at.*/not looked at/" \
+        >"$work/known" || true
     {
         find "$dir" -maxdepth 1 -name '*.json' | sort | xargs -r cat
         for file in "$dir"/*.jsonl "$dir"/*.jsonl.gz; do
             [[ ! -e $file ]] || { zcat -f "$file" && echo; }
         done
-    } | jqf report/environment -rs
+    } | jqf report/environment -rs --rawfile said "$work/known"
 }
 
 ladder() {
     picture ladder ladder.jsonl "Each kernel on the problems that all were measured on. A bar's label is TFLOP/s; the
-orange mark is the 95 % interval of its p50."
+short line at its top is the 95 % interval of its p50."
     table "B,H,S,D|kernel|tile|#p50 us|95 % interval|#p90 us|#TFLOP/s|over|#ratio|95 % interval" ladder_rows \
         "$work/ladder.jsonl"
     records ladder.jsonl

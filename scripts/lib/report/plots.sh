@@ -19,7 +19,7 @@ set tics nomirror
 set datafile separator "\t"
 '
 
-dark='<style>@media (prefers-color-scheme: dark) { .paper { fill: #15181c } [fill="black"] { fill: #e4e7eb }
+dark='<style>@media (prefers-color-scheme: dark) { .paper { fill: #15181c } [fill="black"], [fill="rgb(  0,   0,   0)"] { fill: #e4e7eb }
 [color="black"], [color="rgb(  0,   0,   0)"] { color: #e4e7eb }
 [stroke="black"], [stroke="rgb(  0,   0,   0)"] { stroke: #e4e7eb } .gridline { stroke: #3a424b } }</style>'
 
@@ -38,20 +38,18 @@ draw() { # NAME WIDTH HEIGHT: gnuplot commands on stdin -> plots/NAME.svg
 
 # The ladder on every problem it was climbed on: TFLOP/s, log scale, the number on the bar, p50's interval.
 plot_ladder() {
-    local problems=() i=0 plot='' problem fill place at
+    local problems=() i=0 plot='' problem place at
     mapfile -t problems < <(jqf plots/ladder_problems -r "$work/ladder.jsonl")
     [[ ${#problems[@]} -gt 0 ]] || return 1
     for problem in "${problems[@]}"; do
         jqf plots/ladder_bars -r --arg problem "$problem" "$work/ladder.jsonl" >"$work/ladder.$i"
-        fill=$((100 - i * 75 / (${#problems[@]} > 1 ? ${#problems[@]} - 1 : 1)))
-        fill="$((fill / 100)).$(printf '%02d' $((fill % 100)))"
         place="(\$1 + ($i - ${#problems[@]} / 2.0 + 0.5) * 0.27)"
         at="$place:2"
-        plot+="${plot:+, }'$work/ladder.$i' using $at:(0.25) with boxes lc rgb '#0072b2' lw 1"
-        plot+=" fs solid $fill border lc rgb '#004060' title '$problem'"
+        plot+="${plot:+, }'$work/ladder.$i' using $at:(0.25) with boxes ls $((i + 1)) dt 1 lw 1"
+        plot+=" fs solid 0.85 noborder title '$problem'"
         plot+=", '' using $at:(\$2 < 10 ? sprintf('%.1f', \$2) : sprintf('%.0f', \$2)) with labels"
         plot+=" offset 0,0.8 font ',9' notitle"
-        plot+=", '' using $place:5:(0):(\$6 - \$5) with vectors nohead lw 4 lc rgb '#d55e00' notitle"
+        plot+=", '' using $place:5:(0):(\$6 - \$5) with vectors nohead lw 4 lc rgb '#000000' notitle"
         i=$((i + 1))
     done
     draw ladder 900 420 <<END
@@ -63,6 +61,7 @@ set yrange [1:*]
 set xrange [-0.6:*]
 set key top left
 set offsets 0, 0.6, 0, 0
+set bmargin 3.5
 set xtics ($(jqf plots/ladder_tics -r "$work/ladder.jsonl"))
 plot $plot
 END
@@ -259,7 +258,7 @@ set key outside right
 set lmargin 9
 set rmargin 25
 set bmargin 3
-set xtics font ',11'
+set xtics font ',9'
 $panels
 unset multiplot
 END

@@ -102,6 +102,32 @@ peers_table() {
     done | sed '$ {/^$/d}'
 }
 
+# What two cards have both measured, one over the other.
+cards_table() {
+    local dir name rows currency said='' sweeps
+    : >"$work/cards"
+    while read -r dir; do
+        for name in ladder versus serving; do
+            rows=/dev/null
+            [[ -z $(there "$name.jsonl") ]] || today "$dir/$(there "$name.jsonl")"
+            [[ $rows == /dev/null ]] || said+="$currency"$'\n'
+            case $name in
+                ladder) jqf ladder/table -s "$rows" ;;
+                versus) jqf pairs/rows -nR "$rows" ;;
+                serving) jq -s . "$rows" ;;
+            esac >"$work/card.$name"
+        done
+        sweeps=$dir/sweeps.jsonl
+        [[ -s $sweeps ]] || sweeps=/dev/null
+        jq -nc -L "$lib" 'include "report"; {folder: $folder, values: card_values($ladder[0]; $versus[0]; $serving[0];
+            $sweeps)}' --arg folder "${dir##*/}" --slurpfile ladder "$work/card.ladder" \
+            --slurpfile versus "$work/card.versus" --slurpfile serving "$work/card.serving" \
+            --slurpfile sweeps "$sweeps" >>"$work/cards"
+    done < <(folders)
+    printf '%s\n' "$said"
+    jqf report/side_by_side_table -rs "$work/cards"
+}
+
 versus_table() {
     local file rows currency
     need_evidence versus.jsonl "scripts/evidence/evidence.sh versus" || return 0
