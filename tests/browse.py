@@ -3,10 +3,10 @@
 
 usage: tests/browse.py [--shots DIR] PAGE...
 
-Wrong are: an error on the console, a request that leaves the machine, a picture that does not load or is cut, a page wider than
-its window, a link to a file that is not there, a heading that does not sort its table. Prints a line per finding, then
-a line per page. With --shots, DIR gets pictures of each page at each width in each scheme. Talks to Chromium through
-its debugging pipe, so the standard library is enough.
+Wrong are: an error on the console, a request that leaves the machine, a picture that does not load or is cut, a page
+wider than its window, a link to a file that is not there, a heading that does not sort its table. Prints a line per
+finding, then a line per page. With --shots, DIR gets pictures of each page at each width in each scheme. Talks to
+Chromium through its debugging pipe, so the standard library is enough.
 Exit: 0, 1 with a finding, 2 usage, 4 NOT-RUN (no chromium).
 """
 import base64

@@ -87,7 +87,8 @@ def rate_rows: .[] | [.kernel, (.group | split("|")[2]), .strategy, (.candidates
 def stage_rows: .[] | [.kernel, (.compile | decimals(3)),
     (.stages | (.start, .check, .timing, .recheck, .turn) | decimals(3))];
 # Of several records of one problem the last.
-def serving_rows: group_by(.problem) | sort_by(.[-1].problem | .seq_kv * .batch) | .[] | last | [(.problem | shape), (.problem.kv_heads | whole), (.problem.seq_kv | whole), (.problem | mask),
+def serving_rows: group_by(.problem) | sort_by(.[-1].problem | .seq_kv * .batch) | .[] | last |
+    [(.problem | shape), (.problem.kv_heads | whole), (.problem.seq_kv | whole), (.problem | mask),
     .variant // .kernel, (.config | tile), (.timing.p50_us | figure), (.timing.p50_ci95_us | between),
     (.throughput.tflops | figure), (.throughput.gbytes_per_s | figure)];
 def bound_kernel_rows: group_by(.kernel)[] | [.[0].kernel, (length | whole),
@@ -146,7 +147,8 @@ def ladder:
     (["kernel", "over"] + $problems | row), "|---|---|\($problems | map("---") | join("|"))|",
     ([$kernels[] as $k | {k: $k, cells: [$problems[] as $p | [$all[] | select(.kernel == $k and .problem == $p)][0]]}] |
         sort_by(-(.cells | map(.p50_us // 0) | first)) | .[] |
-        [([(.k | code)] + (.cells | map(.version // empty) | unique) | join(" ")), (.cells | map(.vs // empty) | names)] + (.cells | map(
+        [([(.k | code)] + (.cells | map(.version // empty) | unique) | join(" ")),
+            (.cells | map(.vs // empty) | names)] + (.cells | map(
             if . then "\(.p50_us | short) (\(.tflops | short))" + if .ratio then ", \(.ratio | short)x" else "" end
             else "-" end)) | row);
 
@@ -373,7 +375,8 @@ def over_the_best($pace): main_kernel | map(select(.pace == $pace)) | group_by(.
 
 # What a card can be compared by with another: the same kernel, or version of a library, on the same problem.
 def card_values($ladder; $versus; $serving; $sweeps):
-    ($ladder | map(select(.tflops != null) | {what: "ladder, TFLOP/s", key: [.version // .kernel, .problem], v: .tflops})) +
+    ($ladder | map(select(.tflops != null) |
+        {what: "ladder, TFLOP/s", key: [.version // .kernel, .problem], v: .tflops})) +
     (["sustained", "rested"] | map(. as $pace | $versus | main_kernel | map(select(.pace == $pace)) |
         group_by(.problem) | map(min_by(.ratio) |
             {what: "over the fastest library, \($pace)", key: [.kernel, .problem], v: .ratio})) | add) +
@@ -484,6 +487,7 @@ def index_tables:
 # Lines of {folder, values} as a table of the documents.
 def side_by_side_table:
     side_by_side | if . == [] then "No shape was measured on two cards with today's machine code." else
-        "One card over another, on the shapes that both have in rows of today's machine code; least and most: the spread.",
+        "One card over another, on the shapes that both have in rows of today's machine code. Least and most: the " +
+            "spread.",
         "", "| what | cards | shapes on both | ratio | least | most |", "|---|---|---|---|---|---|",
         (.[] | [.what, .cards, .n, (.mean, .least, .most | thousandths)] | map(tostring) | row) end;

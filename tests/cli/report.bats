@@ -96,7 +96,7 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
         '<b>1.50x</b>as fast as the fastest library, each launch after a pause' \
         '315.3 to 318.0' 'NVIDIA Stub, sm_90, 132 SMs' \
         '<li><a href="#paces">Peers at both paces</a></li>' \
-        'Records: <a href="peers.json">peers.json</a>. No row was looked at: its machine code may be another one today.' \
+        'Records: <a href="peers.json">peers.json</a>. No row was looked at: its machine code may be another' \
         '<dd>ladder.jsonl: not looked at' '<td class="n advice" data-v="14.5' ' met</td>'
     # No commit, no red for advice, a peer by its name and version, a picture's colours in the dark.
     [ -z "$(grep -e '<dt>Commit' -e 'class="n FAIL' "$work/ev/report.html")" ]

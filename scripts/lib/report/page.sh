@@ -90,7 +90,8 @@ of_files() { # PROGRAM OPTIONS...
     file=$dir/sweeps.jsonl
     [[ -s $file ]] || file=/dev/null
     jqf "$1" -n "${@:2}" "${files[@]}" --slurpfile ladder "$work/ladder.jsonl" \
-        --slurpfile versus "$work/versus.jsonl" --slurpfile serving "$work/serving.jsonl" --slurpfile sweeps "$file" --argjson peak "$(roofs | jq -s '.[0].peak')"
+        --slurpfile versus "$work/versus.jsonl" --slurpfile serving "$work/serving.jsonl" --slurpfile sweeps "$file" \
+        --argjson peak "$(roofs | jq -s '.[0].peak')"
 }
 roofs() { # {peak, gbytes} of the device that the ladder ran on; nothing without one
     local file
@@ -100,8 +101,8 @@ roofs() { # {peak, gbytes} of the device that the ladder ran on; nothing without
 
 environment() {
     local file
-    grep -H . "$work"/said.* 2>/dev/null | sed -E "s/.*said[.]([^:]*):/\1: /; s/Machine code equals today's: //; s/ \(\`.*//; s/No row was looked at.*/not looked at/" \
-        >"$work/known" || true
+    grep -H . "$work"/said.* 2>/dev/null | sed -E "s/.*said[.]([^:]*):/\1: /; s/Machine code equals today's: //
+        s/ \(\`.*//; s/No row was looked at.*/not looked at/" >"$work/known" || true
     {
         find "$dir" -maxdepth 1 -name '*.json' | sort | xargs -r cat
         for file in "$dir"/*.jsonl "$dir"/*.jsonl.gz; do

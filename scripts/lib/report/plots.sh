@@ -19,7 +19,8 @@ set tics nomirror
 set datafile separator "\t"
 '
 
-dark='<style>@media (prefers-color-scheme: dark) { .paper { fill: #15181c } [fill="black"], [fill="rgb(  0,   0,   0)"] { fill: #e4e7eb }
+dark='<style>@media (prefers-color-scheme: dark) { .paper { fill: #15181c }
+[fill="black"], [fill="rgb(  0,   0,   0)"] { fill: #e4e7eb }
 [color="black"], [color="rgb(  0,   0,   0)"] { color: #e4e7eb }
 [stroke="black"], [stroke="rgb(  0,   0,   0)"] { stroke: #e4e7eb } .gridline { stroke: #3a424b } }</style>'
 
