@@ -1,7 +1,6 @@
 /* What a block of `mma` works on, and how its tiles of Q, K and V travel: the plan, and loads of whole and partial
  * rounds. A round covers GROUPS tiles of N keys, one per group of warps. */
-#ifndef FA_MMA_BLOCK_CUH
-#define FA_MMA_BLOCK_CUH
+#pragma once
 
 #include "mma/config.cuh"
 
@@ -241,5 +240,3 @@ __device__ __forceinline__ void load_ahead(smem_addr slots_at, int slot, int rou
         bar_sync_apart(1, THREADS);
     }
 }
-
-#endif

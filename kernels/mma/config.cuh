@@ -1,6 +1,5 @@
 /* The constants of mma: how its warps share rows and keys, the layout of shared memory, and which tiles it takes. */
-#ifndef FA_MMA_CONFIG_CUH
-#define FA_MMA_CONFIG_CUH
+#pragma once
 
 #include "mma/combine.cuh"
 #include "mma/tile.cuh"
@@ -54,5 +53,3 @@ constexpr int O_BYTES = M * V_ROW_BYTES; /* rows of O take the place of Q on the
 constexpr int PARTS_BYTES = PARTIAL ? GROUPS * PART_FLOATS * 4 : 0;
 constexpr int MAIN_BYTES = larger(PIPELINE_BYTES, PARTIAL ? PARTS_BYTES : O_BYTES);
 constexpr int SMEM_BYTES = MAIN_BYTES + SMEM_ALIGN - 16;
-
-#endif

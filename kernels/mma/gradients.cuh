@@ -5,8 +5,7 @@
  * zero), its log-sum-exp times log2 e, its delta = sum of dO O, and the turn of a tile that begins with it. The rows of
  * the query heads of a K/V head follow each other: with pack_heads in FA_KERNEL_INFO, FA_M rows for each tile of the
  * launch are enough. */
-#ifndef FA_MMA_GRADIENTS_CUH
-#define FA_MMA_GRADIENTS_CUH
+#pragma once
 
 #include "mma/tile.cuh"
 #include "shared/score.cuh"
@@ -272,5 +271,3 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_after(const __grid_co
     if constexpr (HAS_SINK)
         sum_dsinks(p);
 }
-
-#endif

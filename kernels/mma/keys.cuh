@@ -1,7 +1,6 @@
 /* Which keys the rows of a warp of `mma` see, and what becomes of their scores: masks, features, and guesses of the row
  * references where the warp's first keys say too little. */
-#ifndef FA_MMA_KEYS_CUH
-#define FA_MMA_KEYS_CUH
+#pragma once
 
 #include "mma/block.cuh"
 #include "mma/warp.cuh"
@@ -167,5 +166,3 @@ __device__ __forceinline__ bool has_wrong_sum(const warp_state &w, const warp_ke
         }
     return has_sum_above(w, LARGEST_SUM) || __any_sync(ALL_LANES, lost);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* How results of `mma` are stored: a warp's rows through shared memory; or the parts that groups of warps and split
  * blocks have of a tile, combined. */
-#ifndef FA_MMA_STORE_CUH
-#define FA_MMA_STORE_CUH
+#pragma once
 
 #include "mma/block.cuh"
 #include "mma/warp.cuh"
@@ -113,5 +112,3 @@ __device__ __forceinline__ void store_combined(const warp_state &w, unsigned cha
         p, parts_s, blockIdx.x / SPLITS, blockIdx.x % SPLITS, min(M, out.rows - out.first_row),
         [&](int row, int chunk, const partial &value) { store_partial(out, block, row, chunk, value, p); });
 }
-
-#endif

@@ -5,8 +5,7 @@
  * The loader is not copy_pieces of load.cuh, because mma spreads the copies of a tile over the products of another. It
  * copies in passes that can be issued one by one, and a pass needs no address of its own: all of a thread's addresses
  * are immediate offsets from one in shared and one in global memory. */
-#ifndef FA_MMA_TILE_CUH
-#define FA_MMA_TILE_CUH
+#pragma once
 
 #include "shared/load.cuh"
 #include "shared/schedule.cuh"
@@ -264,5 +263,3 @@ __device__ __forceinline__ void store_chunk(fa_element *dst_g, uint4 value, bool
     for (int i = 0; i < 8; ++i)
         halves_g[i] = static_cast<unsigned short>(words[i / 2] >> i % 2 * 16);
 }
-
-#endif

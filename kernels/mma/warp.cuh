@@ -1,7 +1,6 @@
 /* What one warp of `mma` computes: scores, softmax and output of its query rows over one tile of keys, in registers.
  * K, V and Q lie in shared memory as mma/tile.cuh says. */
-#ifndef FA_MMA_WARP_CUH
-#define FA_MMA_WARP_CUH
+#pragma once
 
 #include "mma/config.cuh"
 
@@ -374,5 +373,3 @@ __device__ __forceinline__ void value_round(warp_state &w, const lane_fragments<
     else
         value_by_tile<NEXT>(w, k_lane, slot, key, ask, mask, meanwhile);
 }
-
-#endif

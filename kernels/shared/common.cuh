@@ -1,6 +1,5 @@
 /* What all kernels share: constants of the online softmax, arithmetic on constants, reductions over a warp. */
-#ifndef FA_COMMON_CUH
-#define FA_COMMON_CUH
+#pragma once
 
 #include "shared/prims.cuh"
 
@@ -74,5 +73,3 @@ __device__ __forceinline__ void store_lse(const fa_params &p, int batch, int hea
 
 /* The factor that normalises a row; a row that saw no key gives 0. Its error, 1 ulp, is far below what 16 bits keep. */
 __device__ __forceinline__ float inverse_of_sum(float sum) { return sum > 0.0f ? reciprocal_approx(sum) : 0.0f; }
-
-#endif

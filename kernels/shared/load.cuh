@@ -4,8 +4,7 @@
  * Three kernels have loaders of their own, because their copies are part of a schedule: mma spreads those of a tile
  * over the products of another (mma/tile.cuh), mma_decode loads beside few registers, in a short loop, and the wgmma
  * kernels load by TMA (wgmma/parts.cuh). */
-#ifndef FA_LOAD_CUH
-#define FA_LOAD_CUH
+#pragma once
 
 #include "shared/common.cuh"
 
@@ -202,5 +201,3 @@ __device__ __forceinline__ void write_elements(fa_element *dst_g, const float (&
     for (int i = 0; i < 4; i++)
         dst_g[i] = fa_element(f[i]);
 }
-
-#endif

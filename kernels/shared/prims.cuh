@@ -1,8 +1,7 @@
 /* What kernels share: the shared-memory declaration, and PTX behind named functions, one per instruction. Some serve
  * only kernels of your own. The emulator runs the same text: it interprets the PTX.
  * Suffixes: _g global, _s shared, _r register. PTX ISA section in brackets. */
-#ifndef FA_PRIMS_CUH
-#define FA_PRIMS_CUH
+#pragma once
 
 #include "fa_params.h"
 
@@ -312,5 +311,3 @@ __device__ __forceinline__ int uniform_by_reduction(int value)
     return __reduce_max_sync(ALL_LANES, value);
 #endif
 }
-
-#endif

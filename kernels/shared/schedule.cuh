@@ -1,6 +1,5 @@
 /* The block scheduler: which (batch, head, tile of query rows) a block works on, and which keys its rows see. */
-#ifndef FA_SCHEDULE_CUH
-#define FA_SCHEDULE_CUH
+#pragma once
 
 #include "shared/sequence.cuh"
 
@@ -125,5 +124,3 @@ __device__ __forceinline__ void tile_in_sections(unsigned &tile, unsigned &index
         tile = unit - index * tiles_m;
     }
 }
-
-#endif

@@ -4,8 +4,7 @@
  *     s = q.k;  s = modified_score(scores, s, row, key);  probability = exp2(s * scores.scale_log2 - reference)
  *
  * One factor after the changes keeps an exponent a single FFMA: what is added to a score is divided by it before. */
-#ifndef FA_SCORE_CUH
-#define FA_SCORE_CUH
+#pragma once
 
 #include "shared/sequence.cuh"
 
@@ -128,5 +127,3 @@ __device__ __forceinline__ float add_sink(const fa_params &p, int head, float &r
     ref = new_ref;
     return factor;
 }
-
-#endif

@@ -7,8 +7,7 @@
  *         return;
  *     for (key tiles of keys_seen_by_any(p, seq, first_row, last_row))
  *         those in keys_seen_by_all(p, seq, first_row, last_row) need no mask; for others: keys_seen(p, seq, row) */
-#ifndef FA_SEQUENCE_CUH
-#define FA_SEQUENCE_CUH
+#pragma once
 
 #include "shared/common.cuh"
 
@@ -248,5 +247,3 @@ __device__ __forceinline__ key_range keys_seen_by_all(const fa_params &p, const 
 {
     return {HAS_FIRST_KEY ? keys_seen(p, seq, last_row).first : 0, keys_seen(p, seq, first_row).end};
 }
-
-#endif

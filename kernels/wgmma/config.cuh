@@ -1,7 +1,6 @@
 /* The constants of wgmma: its warpgroups, the layout of shared memory, what stays in registers, and which tiles it
  * takes. wgmma_small and wgmma_decode have constants of their own. */
-#ifndef FA_WGMMA_CONFIG_CUH
-#define FA_WGMMA_CONFIG_CUH
+#pragma once
 
 #include "fa_params.h"
 
@@ -73,5 +72,3 @@ static_assert(FA_N / 2 + 32 <= LAUNCH_REGISTERS && O_REGS + 32 <= LAUNCH_REGISTE
 
 /* With one buffer of Q the next Q comes late: then a tile's last P V goes before it, on its own. */
 constexpr bool PV_FIRST = Q_STAGES == 1;
-
-#endif

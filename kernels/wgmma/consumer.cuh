@@ -1,7 +1,6 @@
 /* The state of wgmma's consumers, warpgroups that compute, and what a step consists of: turns, waits, products and the
  * softmax of a key tile. */
-#ifndef FA_WGMMA_CONSUMER_CUH
-#define FA_WGMMA_CONSUMER_CUH
+#pragma once
 
 #include "wgmma/ring.cuh"
 #include "wgmma/score.cuh"
@@ -207,5 +206,3 @@ __device__ __forceinline__ row_scale scale_of_rows(const consumer &c, int count)
     const int head = HAS_SINK ? reload_tile(c, count).z : 0;
     return row_scale_of(c.p, c.rows, c.at.o_s, head, c.warpgroup, c.thread);
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* How wgmma_mla stores O, and combines the splits of a tile in the same launch: every block writes its part to the
  * workspace; the last to arrive reads them all, in the order of the splits, so that repeats are equal to the last bit.
  */
-#ifndef FA_WGMMA_MLA_STORE_CUH
-#define FA_WGMMA_MLA_STORE_CUH
+#pragma once
 
 #include "wgmma/mla_work.cuh"
 
@@ -169,5 +168,3 @@ __device__ __forceinline__ void finish(const fa_params &p, const shared_layout &
     store_rows(p, work, o_r, rows, c);
 #endif
 }
-
-#endif

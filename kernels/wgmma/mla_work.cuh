@@ -1,6 +1,5 @@
 /* What a block of wgmma_mla works on: rows, keys, shared memory; and the producer, one thread that loads keys. */
-#ifndef FA_WGMMA_MLA_WORK_CUH
-#define FA_WGMMA_MLA_WORK_CUH
+#pragma once
 
 #include "shared/hopper.cuh"
 #include "shared/packed.cuh"
@@ -130,5 +129,3 @@ __device__ __forceinline__ void load_q(const fa_params &p, const block_work &wor
     }
     fence_async_proxy();
 }
-
-#endif

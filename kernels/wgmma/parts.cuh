@@ -4,8 +4,7 @@
  * a thread holds two rows, lane / 4 and lane / 4 + 8 of its warp's 16; element i belongs to row (i / 2) % 2 of these.
  * In shared memory dim is padded to a multiple of BOX_COLS by TMA's zero fill; a box is BOX_COLS columns, swizzled by a
  * row's length. The products know dim up to the next multiple of 16. */
-#ifndef FA_WGMMA_PARTS_CUH
-#define FA_WGMMA_PARTS_CUH
+#pragma once
 
 #include "shared/common.cuh"
 #include "wgmma/schedule.cuh"
@@ -208,5 +207,3 @@ __device__ __forceinline__ void store_o_direct(const float (&o_r)[O_REGS], const
         }
     }
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* A pipeline of FA_STAGES buffers in shared memory, which one thread fills by TMA and warpgroups read. A full barrier
  * waits for a buffer's bytes, an empty one for its readers. */
-#ifndef FA_WGMMA_PIPELINE_CUH
-#define FA_WGMMA_PIPELINE_CUH
+#pragma once
 
 #include "wgmma/parts.cuh"
 
@@ -76,5 +75,3 @@ __device__ __forceinline__ void load_kv(const fa_tensor_map *map, unsigned ring_
     load_tile<FA_N, BOXES_OF>(ring_s, to.stage, bar, map, row, 0, head, batch);
     advance<FA_STAGES>(to);
 }
-
-#endif

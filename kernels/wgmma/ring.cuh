@@ -1,7 +1,6 @@
 /* The pipelines of wgmma: buffers and barriers in shared memory, and the producer, one thread that fills the buffers by
  * TMA with tiles of Q, K and V. */
-#ifndef FA_WGMMA_RING_CUH
-#define FA_WGMMA_RING_CUH
+#pragma once
 
 #include "wgmma/config.cuh"
 #include "wgmma/pages.cuh"
@@ -154,5 +153,3 @@ __device__ __forceinline__ void produce(const fa_params &p, const shared_layout 
     end_q(at, tiles_s, q_to, count);
     tiles.leave();
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* Block schedulers of the Hopper kernels: which query rows a block works on, and how many keys these rows see.
  * `scheduler` serves persistent blocks (wgmma), tile_of_this_block a grid of one tile per block (wgmma_small). */
-#ifndef FA_WGMMA_SCHEDULE_CUH
-#define FA_WGMMA_SCHEDULE_CUH
+#pragma once
 
 #include "wgmma/tile.cuh"
 
@@ -241,5 +240,3 @@ __device__ __forceinline__ block_tile tile_of_this_block(const fa_params &p)
     tile.key_tiles = count_key_tiles(p, tile.row0, FA_M);
     return tile;
 }
-
-#endif

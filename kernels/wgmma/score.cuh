@@ -1,6 +1,5 @@
 /* What wgmma's consumers do to scores before the mask: softcap and ALiBi, on the accumulator of S. */
-#ifndef FA_WGMMA_SCORE_CUH
-#define FA_WGMMA_SCORE_CUH
+#pragma once
 
 #include "shared/score.cuh"
 #include "wgmma/schedule.cuh"
@@ -78,5 +77,3 @@ __device__ __forceinline__ void change_scores(float (&s_r)[FA_N / 2], const work
     add_alibi(s_r, tile, thread);
 #endif
 }
-
-#endif

@@ -3,8 +3,7 @@
  * A row's reference is what its scores are reduced by in the exponent. The first key tile sets it to the exact maximum.
  * Later tiles use it as it stands, so their exponentials wait for no maximum; only when some P of the warp comes out
  * above 2^RESCALE_LOG2 is the reference raised, and P, the sums and O are rescaled. */
-#ifndef FA_WGMMA_SOFTMAX_CUH
-#define FA_WGMMA_SOFTMAX_CUH
+#pragma once
 
 #include "shared/common.cuh"
 #include "wgmma/parts.cuh"
@@ -303,5 +302,3 @@ __device__ __forceinline__ void rescale_o(float (&o_r)[O_REGS], const float (&re
     for (int i = 0; i < O_REGS; ++i)
         o_r[i] *= rescale[(i / 2) % 2];
 }
-
-#endif

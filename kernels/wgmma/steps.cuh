@@ -2,8 +2,7 @@
  * query tiles, and the end.
  *
  * Key tiles come last to first. Between two steps p_r holds P of key tile `tile.key_tile`, whose V is not read yet. */
-#ifndef FA_WGMMA_STEPS_CUH
-#define FA_WGMMA_STEPS_CUH
+#pragma once
 
 #include "wgmma/consumer.cuh"
 
@@ -255,5 +254,3 @@ __device__ __forceinline__ void drain(consumer &c)
     }
     store_o(c.p, c.o_r, scale_of_rows(c, c.count - 2), reload_tile(c, c.count - 2), c.at.o_s, c.warpgroup, c.thread);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* How wgmma stores O: a warp's 16 rows go through shared memory, by stmatrix and TMA, so that no register moves between
  * lanes. Where the pipelines leave no room for that, straight from the registers (store_o_direct). */
-#ifndef FA_WGMMA_STORE_CUH
-#define FA_WGMMA_STORE_CUH
+#pragma once
 
 #include "wgmma/config.cuh"
 #include "wgmma/softmax.cuh"
@@ -210,5 +209,3 @@ __device__ __forceinline__ void store_o(const fa_params &p, float (&o_r)[O_REGS]
     store_lse_after_o(p, thread % 2 ? o_r[O_REGS - 2] : o_r[O_REGS - 4], tile, buffers_s, warpgroup, thread);
 #endif
 }
-
-#endif

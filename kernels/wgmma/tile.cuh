@@ -1,7 +1,6 @@
 /* A query tile of the Hopper kernels: its rows, the key tiles that they see, and where TMA finds them. A block has one
  * (block_tile), a warpgroup 64 rows of it (work_tile); the producer tells the consumers which (announced_tile). */
-#ifndef FA_WGMMA_TILE_CUH
-#define FA_WGMMA_TILE_CUH
+#pragma once
 
 #include "shared/hopper.cuh"
 #include "shared/score.cuh"
@@ -189,5 +188,3 @@ __device__ __forceinline__ work_tile work_tile_of(const fa_params &p, const anno
     }
     return tile;
 }
-
-#endif

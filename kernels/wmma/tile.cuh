@@ -4,8 +4,7 @@
  * A warp owns one or several groups of 16 query rows. Where there are more warps than row groups, warps form key groups
  * that share out the keys of a tile; each has its own maximum, sum and output. Warps wait for each other only when a
  * tile has landed, and once at the end. */
-#ifndef FA_WMMA_TILE_CUH
-#define FA_WMMA_TILE_CUH
+#pragma once
 
 #include "shared/load.cuh"
 #include "shared/schedule.cuh"
@@ -346,5 +345,3 @@ __device__ __forceinline__ void write_output(const fa_params &p, const query_til
         write_elements(tile.o_g + row * p.o_stride_s + col0 + col, sum_r, aligned);
     }
 }
-
-#endif

@@ -32,7 +32,8 @@ def exportable: ($sources[0]["\(.kernel).cu"] // "") as $kernel | .status == "pa
 # A source with what it includes in its place: {seen, text}.
 def inlined($seen): reduce split("\n")[] as $line ({seen: $seen, text: []};
     ($line | capture("^#include \"(?<name>[^\"]+)\"").name // null) as $name |
-    if $name == null or $sources[0][$name] == null then .text += [$line]
+    if $line == "#pragma once" then .
+    elif $name == null or $sources[0][$name] == null then .text += [$line]
     elif .seen | index([$name]) then .
     else .seen += [$name] | .seen as $s | ($sources[0][$name] | inlined($s)) as $inner |
         .seen = $inner.seen | .text += [$inner.text | rtrimstr("\n")] end) | .text |= join("\n");
