@@ -58,7 +58,7 @@ static void needed(const fa_problem *problem, int32_t batch, double *rows, doubl
 
 double fa_input_bytes(const fa_problem *problem)
 {
-    const double dims = problem->dim + fa_problem_dim_v(problem);
+    const double dims = problem->dim + (problem->v_in_k ? 0 : fa_problem_dim_v(problem)); /* of a key */
     const int q_bytes = fa_dtype_bytes(problem->dtype), kv_bytes = fa_dtype_bytes(fa_problem_dtype_kv(problem));
     double bytes = 0, rows = 0, keys = 0;
     for (int32_t batch = 0; batch < problem->batch; batch++) {

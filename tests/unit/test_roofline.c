@@ -31,6 +31,20 @@ TEST(rooflines)
     assert_true(fa_roofline_us(&canonical, &unknown, FA_L2_WARM) == 0);
 }
 
+/* What must be read at least: keys that some row sees, through pages or not, once for a K/V head; V in K not again. */
+TEST(bytes_of_serving)
+{
+    fa_problem mla = {.batch = 2, .heads = 16, .kv_heads = 1, .seq_q = 1, .seq_kv = 100, .dim = 576, .dim_v = 512};
+    near(fa_input_bytes(&mla), 2.0 * 2 * (16 * 576 + 100 * (576 + 512)), 0.5);
+    mla.v_in_k = true;
+    near(fa_input_bytes(&mla), 2.0 * 2 * (16 * 576 + 100 * 576), 0.5);
+    fa_pages pages = {.size = 16, .count = 40};
+    fa_problem paged = {.batch = 2, .heads = 8, .kv_heads = 2, .seq_q = 1, .seq_kv = 100, .dim = 64, .pages = &pages};
+    near(fa_input_bytes(&paged), 2.0 * 2 * (8 * 64 + 2 * 100 * 128), 0.5);
+    paged.windowed = true, paged.window_left = 9, paged.window_right = 0;
+    near(fa_input_bytes(&paged), 2.0 * 2 * (8 * 64 + 2 * 10 * 128), 0.5);
+}
+
 TEST(peaks)
 {
     static const struct {

@@ -27,7 +27,11 @@ ALONE = {
     "backward": [{"op": "backward"}, {"op": "backward", "seq": 70, "seq_kv": 37, "causal": True}],
     "deterministic": [{"op": "backward", "deterministic": True}],
     "paged": [{"page_size": 16}, {"page_size": 1, "page_layout": "hnd"}, {"page_size": 64, "page_layout": "hnd"},
-              {"page_size": 7}],
+              {"page_size": 7}, {"page_size": 16, "seq": 1, "seq_kv": 130},
+              {"page_size": 32, "lengths": "draw", "batch": 5},
+              {"page_size": 5, "window": "20,0", "causal": True, "seq": 3, "seq_kv": 90},
+              {"page_size": 16, "sinks": True, "lengths": "4:130,1:0,2:33,16:16", "causal": True},
+              {"page_size": 48, "mask": "tree", "seq": 9, "seq_kv": 70}],
     # Sums that lose low bits show where V has a mean and there are many keys; 64 rows are judged by their mean error.
     "fp8": [{"dtype": "e4m3"}, {"dtype": "e4m3", "dist": "outlier"}, {"dtype": "e4m3", "seq": 1, "seq_kv": 700},
             {"dtype": "e4m3", "dist": "mean", "batch": 1, "heads": 4, "kv_heads": 2, "seq": 16, "seq_kv": 8192,
@@ -53,13 +57,16 @@ def shapes(rng, bf16):
 def drawn(serves, device, mode, seed, quick=False, bf16=False, lse=True, page_rows=1, backward=False):
     """(words of the features, problem): each alone, of which the emulator has a few, and pairs. quick: one of each."""
     words, rng = [word for word in ALONE if word in serves], random.Random(seed)
+    asks = {"window": "window", "sinks": "sink", "mask": "mask", "lengths": "varlen"}  # features of other fields
+    alone = {word: [one for one in ALONE[word] if all(asks.get(key) in (None, word, *serves) for key in one)]
+             for word in words}
     base, few, made = shapes(rng, bf16), quick or mode != "plain", []
     for word in words:
-        its = rng.sample(ALONE[word], len(ALONE[word]))
+        its = rng.sample(alone[word], len(alone[word]))
         made += [((word,), one) for one in its[:1 if few else 2 if device == "emu" else None]]
     pairs = [] if quick else list(itertools.combinations(words, 2))
     turns = rng.sample(pairs, len(pairs)) * 2
-    decks = {word: Deck(ALONE[word], rng) for word in words}
+    decks = {word: Deck(alone[word], rng) for word in words}
     made += [(pair, decks[pair[0]].next() | decks[pair[1]].next()) for pair in turns[:PAIRS.get((device, mode), 0)]]
     for pair, fields in made:
         p = next(base) | fields | {"seed": rng.randrange(1, 1 << 30), "seeds": 3 if mode == "plain" else 1}
