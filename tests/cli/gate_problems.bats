@@ -96,14 +96,6 @@ END
     refused 2 "a file that can be read" scripts/ci_gate.sh --source "$work/none.cu"
 }
 
-@test "every wrong kernel can be made from its base, and no two are alike" {
-    python3 tests/wrong/make.py "$work/wrong" >"$work/list"
-    [ "$(wc -l <"$work/list")" -eq "$(wc -l <tests/wrong/wrong.tsv)" ]
-    [ "$(cat "$work"/wrong/*.cu | wc -l)" -gt 3000 ]
-    [ "$(sha256sum "$work"/wrong/*.cu | awk '{print $1}' | sort -u | wc -l)" -eq "$(wc -l <"$work/list")" ]
-    run ! python3 tests/wrong/make.py "$work/wrong" no_such_kernel
-}
-
 @test "shared memory that is read before it is written does not repeat, where a comparison hides NaN" {
     python3 tests/wrong/make.py "$work/wrong" split_empty_parts_unwritten
     run -1 ./fa_bench --source "$work/wrong/split_empty_parts_unwritten.cu" --m 8 --device emu --batch 1 --heads 2 \

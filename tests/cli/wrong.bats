@@ -38,9 +38,12 @@ END
     refused 2 "--resume takes a summary" tests/wrong/run.sh --resume "$work/none.json"
 }
 
-@test "every wrong kernel is still made from its kernel's text" {
+@test "every wrong kernel is still made from its kernel's text, and no two are alike" {
     python3 tests/wrong/make.py "$work/all" >"$work/list"
     [ "$(wc -l <"$work/list")" -eq "$(wc -l <tests/wrong/wrong.tsv)" ]
+    [ "$(cat "$work"/all/*.cu | wc -l)" -gt 3000 ]
+    [ "$(sha256sum "$work"/all/*.cu | awk '{print $1}' | sort -u | wc -l)" -eq "$(wc -l <"$work/list")" ]
+    run ! python3 tests/wrong/make.py "$work/all" no_such_kernel
     python3 tests/wrong/make.py "$work/named" --named >"$work/list"
     [ "$(wc -l <"$work/list")" -eq "$(grep -vc '^# ' tests/wrong/named.tsv)" ]
 }

@@ -5,8 +5,6 @@
 #include "fa_params.h"
 #include "compile/cubin.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *cubin = malloc(size); /* exactly: one byte past the end is seen */

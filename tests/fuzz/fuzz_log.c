@@ -4,8 +4,6 @@
 
 #include "compile/log.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *log = fa_alloc(size + 1), text[257];

@@ -1,8 +1,6 @@
 /* The .npy reader: check_file reads the bytes of a file that --load names. */
 #include "input/npy.c"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 static void read_as(const uint8_t *data, size_t size, fa_dtype dtype, unsigned exponent)
 {
     static const int32_t shape[4] = {1, 2, 3, 8};

@@ -6,8 +6,6 @@
 
 #include "input/runs.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 enum { ARGUMENTS_MAX = 64 };
 
 static void hold(const fa_options *options)

@@ -4,8 +4,6 @@
 
 #include "input/spec.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *text = fa_alloc(size + 1);
