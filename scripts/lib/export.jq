@@ -47,8 +47,8 @@ def one_file($launcher):
 # attention: these benches time it as the baseline.
 def task: "attention_b\(.batch)_h\(.heads)_kv\(.kv_heads)_q\(.seq_q)_kv\(.seq_kv)_d\(.dim)_\(mask)";
 
-# Dense attention alone: no option of docs/features.md.
-def dense: .problem | (.dim_v // .dim) == .dim and ([.window, .chunk, .softcap, .sinks, .alibi, .bias, .lengths,
+# Dense attention alone: no option of docs/features.md, no gradients.
+def dense: .problem | (.dim_v // .dim) == .dim and (.op // "forward") == "forward" and ([.window, .chunk, .softcap, .sinks, .alibi, .bias, .lengths,
     .page_size, .v_in_k, if .mask == "none" then null else .mask end] | any | not);
 
 # The rows of each problem that such a task can hold: FP16, dense and whole.
@@ -74,7 +74,7 @@ def csv:
     ["kernel", "gpu", "arch", "batch", "heads", "kv_heads", "seq_q", "seq_kv", "dim", "causal", "dtype",
      "m", "n", "warps", "vec", "stages", "swizzle", "acc", "splits", "maxreg", "status", "reason",
      "p50_us", "p90_us", "tflops", "registers", "smem_bytes", "spill_bytes", "vs", "ratio", "ratio_low", "ratio_high",
-     "git", "code_sha256", "time"] as $names |
+     "git", "code_sha256", "time", "op"] as $names |
     ($names, (.[] | (.problem // {}) + (.knobs // {}) + . +
         {ratio_low: .ratio_ci95[0]?, ratio_high: .ratio_ci95[1]?} | [.[$names[]]])) | @csv;
 

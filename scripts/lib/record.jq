@@ -10,7 +10,8 @@ def feature_options:
     (select(.lengths?) | "--lengths 64,64"), (.window? // empty | "--window \(.[0]),\(.[1])"),
     (.chunk? // empty | "--chunk \(.)"), (.softcap? // empty | "--softcap \(.)"), (select(.sinks?) | "--sinks"),
     (select(.alibi?) | "--alibi"), (select(.bias?) | "--bias"), (select(.mask? == "tree") | "--mask tree"),
-    (.page_size? // empty | "--page-size \(.)");
+    (.page_size? // empty | "--page-size \(.)"), (select(.op? == "backward") | "--op backward"),
+    (select(.deterministic?) | "--deterministic");
 def typed_options: if (.dtype // "fp16") == "fp16" then empty else "--dtype \(.dtype)" end;
 
 # What tables, pages and summaries share.

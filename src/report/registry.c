@@ -123,6 +123,7 @@ static cJSON *kernel_json(const fa_kernel_row *row, const char *source)
     cJSON_AddStringToObject(kernel, "idea", row->idea);
     cJSON_AddStringToObject(kernel, "kind", kinds[row->kind]);
     cJSON_AddBoolToObject(kernel, "default", row == fa_registry_default(false));
+    cJSON_AddBoolToObject(kernel, "default_backward", row == fa_registry_default(true));
     put_purpose(kernel, t);
     cJSON_AddNumberToObject(kernel, "min_arch", t->min_arch);
     cJSON_AddBoolToObject(kernel, "arch_specific", t->arch_specific);

@@ -102,3 +102,10 @@ END
     run -0 tests/wrong/named.sh "${only[@]}"
     [[ $output == *"6 kernels, 0 not as they should be"* ]]
 }
+
+@test "exports keep gradients apart from dense attention" {
+    ./fa_bench "${tiny[@]}" --kernel light --seeds 1 --no-ptxas --json "$work/r.json"
+    scripts/export.sh --format csv "$work/r.json" | tail -n 1 | grep -q ',"backward"$'
+    run -2 scripts/export.sh --format kernelbench --out "$work/folder" "$work/r.json"
+    [[ $output == *"no result of a problem that it can hold"* ]]
+}
