@@ -212,11 +212,9 @@ __device__ __forceinline__ void add_in_turn(const fa_params &p, const key_block 
 {
     const sequence &seq = block.seq;
     unsigned *turn_g = rows.turn_g + row0;
-    unsigned turn = 0;
     if constexpr (DETERMINISTIC) {
-        turn = block.key0 / N - keys_seen_by_any(p, seq, row0, min(row0 + M, seq.seq_q) - 1).first / N;
         if (threadIdx.x == 0)
-            wait_for_turn(turn_g, turn);
+            wait_for_turn(turn_g, turn_of(p, block, row0));
         __syncthreads();
     }
     add_to_dq(rows, row0, seq.seq_q, smem_address(smem + DS_AT), smem_address(smem));
@@ -224,7 +222,7 @@ __device__ __forceinline__ void add_in_turn(const fa_params &p, const key_block 
         __threadfence();
         __syncthreads();
         if (threadIdx.x == 0)
-            store_release(turn_g, turn + 1);
+            add_release(turn_g, 1);
     }
 }
 

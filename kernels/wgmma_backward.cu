@@ -3,11 +3,12 @@
  * Idea: as mma_backward, by warpgroups. Two of them own 64 keys each and make S^T = K Q^T and dP^T = V dO^T in
  *   registers; P^T and dS^T are there the left operands of dV += P^T dO and dK += dS^T Q. dS goes through shared memory
  *   for dQ = dS K, of which each makes a half: 64 rows, or 64 columns where dim is above 64. Bulk reductions add a
- *   half's rows to the FP32 sums in the workspace while the next tile is computed.
+ *   half's rows to the FP32 sums in the workspace while the next tile is computed. With --deterministic they wait for
+ *   the block's turn, and the next block for them.
  * Loads: a third warpgroup brings Q, K and V by TMA, and dO and the rows' numbers by cp.async: no map describes dO.
  * Around it: fa_before and fa_after of mma/gradients.cuh.
  * Builds on: mma_backward, wgmma.   Knobs: m = 128, 64 above dim 64; n = 128; warps = 12; stages (of Q and dO).
- * Limits: dim = dim-v, a multiple of 8 up to 128; windows, chunks, softcap, sinks, ALiBi; not --deterministic. */
+ * Limits: dim = dim-v, a multiple of 8 up to 128; lengths, windows, chunks, softcap, sinks, ALiBi. */
 #include "mma/gradients.cuh"
 #include "shared/hopper.cuh"
 
@@ -16,7 +17,6 @@ constexpr int BOXES = ceil_div(FA_DIM, 64), DIM_PAD = BOXES * 64; /* boxes of 64
 constexpr bool HALVES_ARE_COLUMNS = BOXES == 2;                   /* of dQ */
 static_assert((FA_FEATURES & FA_FEATURE_BACKWARD) != 0, "wgmma_backward: computes gradients, for --op backward");
 static_assert(FA_DIM % 8 == 0 && FA_DIM >= 16 && FA_DIM <= 128, "wgmma_backward: dim must be up to 128");
-static_assert(FA_DIM_V == FA_DIM, "wgmma_backward: dim-v must be dim");
 static_assert(M == (HALVES_ARE_COLUMNS ? 64 : 128) && N == 128, "m must be 128, above dim 64 it must be 64; n 128");
 static_assert(FA_WARPS == 12, "wgmma_backward: warps must be 12: two warpgroups that compute, one that loads");
 static_assert(STAGES == 1 || STAGES == 2, "wgmma_backward: stages must be 1 or 2");
@@ -35,10 +35,10 @@ constexpr int PRODUCER_REGISTERS = 40, CONSUMER_REGISTERS = 232;
 
 FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = SMEM_BYTES, .grid = FA_GRID_KEYS,
                .workspace_bytes_per_block = static_cast<fa_i64>(M) * WORKSPACE_BYTES_PER_ROW, .tma_q_rows = M,
-               .tma_k_rows = N, .tma_v_rows = N, .tma_cols = 64, .nondeterministic = 1, .pack_heads = 1,
+               .tma_k_rows = N, .tma_v_rows = N, .tma_cols = 64, .nondeterministic = !DETERMINISTIC, .pack_heads = 1,
                .serves_bf16 = 1,
-               .serves = FA_FEATURE_WINDOW | FA_FEATURE_CHUNK | FA_FEATURE_SOFTCAP | FA_FEATURE_SINK |
-                         FA_FEATURE_ALIBI | FA_FEATURE_BACKWARD);
+               .serves = FA_FEATURE_VARLEN | FA_FEATURE_WINDOW | FA_FEATURE_CHUNK | FA_FEATURE_SOFTCAP |
+                         FA_FEATURE_SINK | FA_FEATURE_ALIBI | FA_FEATURE_BACKWARD | FA_FEATURE_DETERMINISTIC);
 
 /* Named barriers: all that compute have written dS; a warpgroup's half of dQ may be written, and is written. */
 enum { BAR_DS = 1, BAR_DQ = 2 };
@@ -101,14 +101,19 @@ __device__ __forceinline__ void load_dout(const fa_params &p, const key_block &b
 __device__ __forceinline__ void produce(const fa_params &p, const key_block &block, const shared_layout &at,
                                         unsigned char *smem, int thread)
 {
+    /* With lengths a map counts rows from the end of a sequence (fa_params.h). */
+    const sequence &seq = block.seq;
+    const int first_key = block.key0 + (HAS_VARLEN ? p.seq_kv - seq.seq_kv : 0);
+    const int of_keys = HAS_VARLEN ? seq.first_kv + seq.seq_kv : seq.batch;
+    const int first_query = HAS_VARLEN ? p.seq_q - seq.seq_q : 0;
+    const int of_queries = HAS_VARLEN ? seq.first_q + seq.seq_q : seq.batch;
     query_loop loop = first_query_tile(p, block);
     if (thread == 0 && loop.left > 0) {
         mbarrier_arrive_expect(at.keys_bar, 2 * K_BYTES);
         for (int box = 0; box < BOXES; ++box) {
-            tma_load(at.base + box * K_BOX_BYTES, &p.k_map, at.keys_bar, box * 64, block.key0, block.kv_head,
-                     block.seq.batch);
-            tma_load(at.base + V_AT + box * K_BOX_BYTES, &p.v_map, at.keys_bar, box * 64, block.key0, block.kv_head,
-                     block.seq.batch);
+            tma_load(at.base + box * K_BOX_BYTES, &p.k_map, at.keys_bar, box * 64, first_key, block.kv_head, of_keys);
+            tma_load(at.base + V_AT + box * K_BOX_BYTES, &p.v_map, at.keys_bar, box * 64, first_key, block.kv_head,
+                     of_keys);
         }
     }
     for (; loop.left > 0; advance(loop, block)) {
@@ -117,7 +122,8 @@ __device__ __forceinline__ void produce(const fa_params &p, const key_block &blo
         if (thread == 0) {
             mbarrier_arrive_expect(full, Q_BYTES);
             for (int box = 0; box < BOXES; ++box)
-                tma_load(to + box * Q_BOX_BYTES, &p.q_map, full, box * 64, loop.tile * M, loop.head, block.seq.batch);
+                tma_load(to + box * Q_BOX_BYTES, &p.q_map, full, box * 64, first_query + loop.tile * M, loop.head,
+                         of_queries);
         }
         load_dout(p, block, loop, to + Q_BYTES, smem + ROWS_AT + loop.stage * M * 8, thread);
         cp_async_wait<0>();
@@ -170,10 +176,11 @@ __device__ __forceinline__ void store_ds(unsigned box_at, const unsigned (&pairs
     }
 }
 
-/* Adds the half of dQ to the sums: through shared memory, a row to each of 64 threads. */
+/* Adds the half of dQ to the sums: through shared memory, a row to each of 64 threads. turn_g: counts the halves. */
 __device__ __forceinline__ void add_dq(const float (&dq)[32], const gradient_rows &rows, unsigned char *dq_s, int row0,
-                                       int seq_q, int group, int thread)
+                                       int seq_q, unsigned turn, int group, int thread)
 {
+    unsigned *turn_g = rows.turn_g + row0;
     const int lane = thread % 32, row = thread / 32 * 16 + lane / 4, first_column = HALVES_ARE_COLUMNS ? group * 64 : 0;
     const int query = row0 + (HALVES_ARE_COLUMNS ? 0 : group * 64) + thread;
     if (thread < 64)
@@ -184,12 +191,22 @@ __device__ __forceinline__ void add_dq(const float (&dq)[32], const gradient_row
         *reinterpret_cast<float2 *>(dq_s + (row + i / 2 % 2 * 8) * DQ_ROW_BYTES + (i / 4 * 8 + lane % 4 * 2) * 4) =
             make_float2(dq[i], dq[i + 1]);
     fence_async_proxy();
+    if (DETERMINISTIC && thread == 0)
+        wait_for_turn(turn_g, 2 * turn);
     bar_sync(BAR_DQ + group, 128);
     if (thread < 64) {
         if (query < seq_q && first_column < DIM16)
             bulk_add_floats(rows.dq_g + query * static_cast<fa_i64>(DIM16) + first_column,
                             smem_address(dq_s + thread * DQ_ROW_BYTES), smaller(DIM16 - first_column, 64) * 4);
         tma_store_commit();
+    }
+    if constexpr (DETERMINISTIC) {
+        if (thread < 64)
+            bulk_wait_done();
+        __threadfence();
+        bar_sync(BAR_DQ + group, 128);
+        if (thread == 0)
+            add_release(turn_g, 1);
     }
 }
 
@@ -269,7 +286,7 @@ __device__ __forceinline__ void consume_tile(const fa_params &p, const key_block
     if (w.thread % 32 == 0)
         mbarrier_arrive(at.empty_bar + 8 * loop.stage);
     add_dq(dq, gradients_of(p, block.seq, loop.head), smem + DQ_AT + w.group * DQ_BYTES, loop.tile * M, block.seq.seq_q,
-           w.group, w.thread);
+           turn_of(p, block, loop.tile * M), w.group, w.thread);
 }
 
 /* A warpgroup that computes. */

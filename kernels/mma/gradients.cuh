@@ -253,10 +253,19 @@ __device__ __forceinline__ void make_pairs(const fa_params &p, const key_block &
         make_pairs_of<false, BANDS, TILES8>(p, block, scores, key, row0, query, lse2_s, s, dp, put);
 }
 
-/* Waits until it is this tile of keys' turn to add to the rows; one thread of the block calls. */
-__device__ __forceinline__ void wait_for_turn(const unsigned *turn_g, unsigned mine)
+/* Which of the tiles of keys that add to the rows from row0 on the block's is, in their order. */
+__device__ __forceinline__ unsigned turn_of(const fa_params &p, const key_block &block, int row0)
 {
-    while (load_acquire(turn_g) != mine) {
+    if constexpr (!DETERMINISTIC)
+        return 0;
+    const int last_row = min(row0 + FA_M, block.seq.seq_q) - 1;
+    return block.key0 / FA_N - keys_seen_by_any(p, block.seq, row0, last_row).first / FA_N;
+}
+
+/* Waits until so many turns are over; one thread calls. */
+__device__ __forceinline__ void wait_for_turn(const unsigned *turn_g, unsigned turns)
+{
+    while (load_acquire(turn_g) < turns) {
     }
 }
 

@@ -150,6 +150,9 @@ __device__ __forceinline__ void bulk_add_floats(float *sums_g, unsigned from_s, 
                  : "memory");
 }
 
+/* Returns when every committed store or reduction has been made. */
+__device__ __forceinline__ void bulk_wait_done() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
+
 /* Ordinary stores to shared memory before it are seen by TMA and wgmma after it. */
 __device__ __forceinline__ void fence_async_proxy() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 

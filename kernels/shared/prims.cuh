@@ -236,8 +236,8 @@ __device__ __forceinline__ void red_add_4(float *sums_g, float a, float b, float
 #endif
 }
 
-/* A semaphore between blocks: what was written before store_release is seen after load_acquire has read its value.
- * [ld.acquire, st.release] */
+/* A semaphore between blocks: what was written before add_release is seen after load_acquire has read its value.
+ * [ld.acquire, red.release] */
 __device__ __forceinline__ unsigned load_acquire(const unsigned *from_g FA_CALLER)
 {
     unsigned value;
@@ -245,9 +245,9 @@ __device__ __forceinline__ unsigned load_acquire(const unsigned *from_g FA_CALLE
     return value;
 }
 
-__device__ __forceinline__ void store_release(unsigned *to_g, unsigned value FA_CALLER)
+__device__ __forceinline__ void add_release(unsigned *to_g, unsigned value FA_CALLER)
 {
-    asm volatile("st.release.gpu.global.u32 [%0], %1;\n" ::"l"(to_g), "r"(value) : "memory");
+    asm volatile("red.release.gpu.global.add.u32 [%0], %1;\n" ::"l"(to_g), "r"(value) : "memory");
 }
 
 /* 16 bytes at once; the pointer is 16-byte aligned. */
