@@ -43,9 +43,9 @@ def abi: ["", "# Contract (`include/fa_params.h`)", "",
     "- `lse`, where not NULL and `.writes_lse = 1`: ln of the sum of e^score, -inf for a row that sees no key.",
     "- Features (\($features)) are asked for by the macro FA_FEATURES. Say which it has in `.serves` (default none); " +
     "another is refused by name. `docs/features.md` has their meaning and fields.",
-    "- Gradients (`--op backward`): `.serves` has FA_FEATURE_BACKWARD, and `fa_params.dout` is not NULL. fa_before and " +
-    "fa_after may surround fa_kernel. `docs/backward.md` has the formulas; `--problems scripts/lib/score/backward.txt` " +
-    "of evaluate.sh the problems.",
+    "- Gradients (`--op backward`): `.serves` has FA_FEATURE_BACKWARD, and `fa_params.dout` is not NULL. fa_before " +
+    "and fa_after may surround fa_kernel. `docs/backward.md` has the formulas, " +
+    "`scripts/lib/score/backward.txt` the problems for `evaluate.sh --problems`.",
     "- What it cannot do without, it says: `// FA_NEEDS: \($needs)` (some of them); then it is judged on the rest " +
     "alone.",
     "", "```c"] +

@@ -48,8 +48,9 @@ def one_file($launcher):
 def task: "attention_b\(.batch)_h\(.heads)_kv\(.kv_heads)_q\(.seq_q)_kv\(.seq_kv)_d\(.dim)_\(mask)";
 
 # Dense attention alone: no option of docs/features.md, no gradients.
-def dense: .problem | (.dim_v // .dim) == .dim and (.op // "forward") == "forward" and ([.window, .chunk, .softcap, .sinks, .alibi, .bias, .lengths,
-    .page_size, .v_in_k, if .mask == "none" then null else .mask end] | any | not);
+def dense: .problem | (.dim_v // .dim) == .dim and (.op // "forward") == "forward" and
+    ([.window, .chunk, .softcap, .sinks, .alibi, .bias, .lengths, .page_size, .v_in_k,
+        if .mask == "none" then null else .mask end] | any | not);
 
 # The rows of each problem that such a task can hold: FP16, dense and whole.
 def problems: map(select(.problem.dtype == "fp16" and dense)) | group_by(.problem | task)[];

@@ -106,7 +106,7 @@ load helper
     XDG_CACHE_HOME=$work/cache ./fa_bench --select --runs "$work/list" --json "$work/got" >"$work/text"
     [ ! -e "$work/cache" ]
     keep_for_schema "$work/got"
-    grep -qx 'rule      6 of wgmma; sm_90a with 132 multiprocessors' "$work/text"
+    grep -qx "rule      $(jq -s '.[0].rule' "$work/got") of wgmma; sm_90a with 132 multiprocessors" "$work/text"
     grep -qx "rule      none: the kernel's defaults; sm_89 with 58 multiprocessors" "$work/text"
     jq -es --slurpfile all "$work/kernels.json" 'map(select(.rule)) | length == 6 and all(.[]; . as $got |
         ($all[0][] | select(.name == $got.kernel).rules[$got.rule - 1]) as $rule | $rule.serves == $got.variant and
