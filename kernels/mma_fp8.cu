@@ -12,7 +12,7 @@
  * Shared memory: Q [M], then STAGES slots of K [N] and V [N]; rows of DIM bytes, rounded up to 32.
  * Limits: --dtype e4m3; M a multiple of 16 * WARPS, N of 32; dim a multiple of 16 from 16 to 256. */
 #include "mma/tile.cuh"
-#include "shared/score.cuh"
+#include "shared/fp8.cuh"
 
 static_assert(FA_FP8, "mma_fp8 serves --dtype e4m3 only");
 static_assert(FA_DIM % 16 == 0 && FA_DIM >= 16 && FA_DIM <= 256, "dim must be a multiple of 16 from 16 to 256");
@@ -39,7 +39,6 @@ constexpr bool AS_HALVES = true;
 constexpr bool AS_HALVES = false;
 #endif
 constexpr bool Q_IN_REGISTERS = BANDS * (FA_DIM_V / 2 + N / 2 + FA_DIM / 8) <= (AS_HALVES ? 96 : 160);
-constexpr float P_EXPONENT = 8.0f; /* probabilities are at most 2^8; e4m3 ends at 448 */
 
 FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = Q_TILE_BYTES + STAGES * SLOT_BYTES + SMEM_ALIGN - 16,
                .writes_lse = FA_LSE,
@@ -81,8 +80,7 @@ __device__ __forceinline__ void clear_last_chunks(smem_addr tile_at, int rows)
             st_shared_16_at(tile_at + row_layout<COLUMNS / 2>::offset(row, COLUMNS / 16), make_uint4(0, 0, 0, 0));
 }
 
-/* In fragments of mma.sync: element 2 h + e of an accumulator is row lane / 4 + 8 h, column lane % 4 * 2 + e. Columns
- * of o [chunk of 16][parity]: 16 chunk + 2 column + parity. m: largest score so far, in log2 units. */
+/* Fragments as in shared/fp8.cuh. */
 struct warp_state {
     float o[BANDS][V_CHUNKS][2][4];
     float m[BANDS][2], l[BANDS][2];
@@ -140,71 +138,14 @@ __device__ __forceinline__ void score_tile(warp_state &w, int slot)
     }
 }
 
-/* What features make of the scores, and -inf for keys that a row does not see. row0: the warp's first. */
-__device__ __forceinline__ void finish_scores(warp_state &w, const fa_params &p, const query_tile &tile,
-                                              const head_scores &scores, int row0, int key0)
-{
-    const int lane = reload_thread_index() % 32;
-    const key_range all = keys_seen_by_all(p, tile.seq, row0, row0 + ROWS - 1);
-    const bool masked = key0 < all.first || key0 + N > all.end || HAS_BIAS || HAS_MASK;
-    if (!masked && !CHANGES_SCORES)
-        return;
-#pragma unroll
-    for (int b = 0; b < BANDS; ++b)
-#pragma unroll
-        for (int h = 0; h < 2; ++h) {
-            const int row = row0 + b * 16 + h * 8 + lane / 4, first = key0 + lane % 4 * 2;
-            const key_range seen = keys_seen(p, tile.seq, row);
-            const bool is_row = row < tile.seq.seq_q || !(HAS_BIAS || HAS_MASK);
-#pragma unroll
-            for (int t = 0; t < TILES; ++t)
-#pragma unroll
-                for (int e = 0; e < 2; ++e) {
-                    float &score = w.s[b][t][2 * h + e];
-                    const int key = first + t * 8 + e;
-                    if (masked && !(is_row && seen.first <= key && key < seen.end))
-                        score = -INF;
-                    else if (CHANGES_SCORES)
-                        score = modified_score(p, tile.seq, scores, score, row, key);
-                }
-        }
-}
-
-/* P = exp2(S - maximum + P_EXPONENT), in place, and alpha, the factor of what has been summed. */
-__device__ __forceinline__ void online_softmax(warp_state &w, float (&alpha)[BANDS][2], float scale_log2)
-{
-#pragma unroll
-    for (int b = 0; b < BANDS; ++b)
-#pragma unroll
-        for (int h = 0; h < 2; ++h) {
-            float largest = -INF;
-#pragma unroll
-            for (int t = 0; t < TILES; ++t)
-                largest = fmaxf(largest, fmaxf(w.s[b][t][2 * h], w.s[b][t][2 * h + 1]));
-            const float m = fmaxf(w.m[b][h], quad_max(largest) * scale_log2), minus_ref = P_EXPONENT - m;
-            alpha[b][h] = exp2_approx(w.m[b][h] - m);
-            w.m[b][h] = m;
-            float sum = 0.0f;
-#pragma unroll
-            for (int t = 0; t < TILES; ++t)
-#pragma unroll
-                for (int e = 0; e < 2; ++e) {
-                    float &score = w.s[b][t][2 * h + e];
-                    score = exp2_approx(fmaf(score, scale_log2, minus_ref));
-                    sum += score;
-                }
-            w.l[b][h] = fmaf(w.l[b][h], alpha[b][h], sum);
-        }
-}
-
 /* O = alpha O + P V. */
 __device__ __forceinline__ void value_tile(warp_state &w, const float (&alpha)[BANDS][2], int slot)
 {
     unsigned p[STEPS][BANDS][4];
 #pragma unroll
     for (int i = 0; i < STEPS * BANDS * 4; ++i) {
-        const int step = i / 4 / BANDS, b = i / 4 % BANDS, r = i % 4, t = 4 * step + r / 2 * 2, h = r % 2 * 2;
-        p[step][b][r] = pack_e4m3(w.s[b][t][h], w.s[b][t][h + 1], w.s[b][t + 1][h], w.s[b][t + 1][h + 1]);
+        const int step = i / 4 / BANDS, b = i / 4 % BANDS, r = i % 4;
+        p[step][b][r] = probabilities(w.s[b], 4 * step, r);
     }
 #pragma unroll
     for (int chunk = 0; chunk < V_CHUNKS; ++chunk) {
@@ -228,36 +169,6 @@ __device__ __forceinline__ void value_tile(warp_state &w, const float (&alpha)[B
             o = fmaf(o, alpha[i / 8][i % 4 / 2], sum[i / 8][i / 4 % 2][i % 4]);
         }
     }
-}
-
-__device__ __forceinline__ void store_output(const warp_state &w, const fa_params &p, const query_tile &tile,
-                                             int warp_row)
-{
-    const int lane = reload_thread_index() % 32;
-    const bool aligned = rows_aligned<4>(p.o, p.o_stride_b, p.o_stride_h, p.o_stride_s);
-    const float value_scale = value_scale_of_head(p, tile.seq.batch, tile.head);
-#pragma unroll
-    for (int b = 0; b < BANDS; ++b)
-#pragma unroll
-        for (int h = 0; h < 2; ++h) {
-            const int row = warp_row + b * 16 + h * 8 + lane / 4;
-            float sum = quad_sum(w.l[b][h]), ref = w.m[b][h] - P_EXPONENT;
-            const float weight = add_sink(p, tile.head, ref, sum), inverse = inverse_of_sum(sum) * weight * value_scale;
-            if (row >= tile.rows)
-                continue;
-#if FA_LSE
-            if (lane % 4 == 0)
-                store_lse(p, tile, row, log_sum_exp(ref, sum));
-#endif
-            fa_element *row_g = tile.o_g + row * p.o_stride_s + lane % 4 * 4;
-#pragma unroll
-            for (int chunk = 0; chunk < V_CHUNKS; ++chunk) {
-                const float(&o)[2][4] = w.o[b][chunk];
-                const float out[4] = {o[0][2 * h] * inverse, o[1][2 * h] * inverse, o[0][2 * h + 1] * inverse,
-                                      o[1][2 * h + 1] * inverse};
-                write_elements(row_g + chunk * 16, out, aligned);
-            }
-        }
 }
 
 extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_constant__ fa_params p)
@@ -316,11 +227,20 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
             for (int step = 0; step < QK_STEPS; ++step)
                 load_q_step(w.q[Q_IN_REGISTERS ? step : 0], w, step);
         score_tile(w, slot * SLOT_BYTES);
-        finish_scores(w, p, tile, scores, tile.row0 + warp_row, key0);
-        online_softmax(w, alpha, scores.scale_log2);
+        const bool masked = is_masked(p, tile, tile.row0 + warp_row, ROWS, key0, N);
+#pragma unroll
+        for (int b = 0; b < BANDS; ++b) {
+            const int row = tile.row0 + warp_row + b * 16 + lane / 4, key = key0 + lane % 4 * 2;
+            if (masked || CHANGES_SCORES)
+                finish_scores(w.s[b], p, tile, scores, row, key, masked);
+            online_softmax(w.s[b], w.m[b], w.l[b], alpha[b], scores.scale_log2);
+        }
         value_tile(w, alpha, slot * SLOT_BYTES);
         slot = slot + 1 == STAGES ? 0 : slot + 1;
     }
     cp_async_wait<0>();
-    store_output(w, p, HAS_VARLEN ? tile : tile_of_block<M>(p), reload_thread_index() / 32 * ROWS);
+    const query_tile again = HAS_VARLEN ? tile : tile_of_block<M>(p); /* in between its registers are needed */
+#pragma unroll
+    for (int b = 0; b < BANDS; ++b)
+        store_band(w.o[b], w.m[b], w.l[b], p, again, warp_row + b * 16 + lane / 4);
 }

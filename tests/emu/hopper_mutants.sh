@@ -61,6 +61,11 @@ mla=("--race --schedule random --heads 12 --page-size 64 --lengths 6:330,1:70,2:
     "--schedule greedy --batch 1 --heads 16 --seq 1 --seq-kv 600 --splits 1 --dist outlier --scale 1"
     "--race --schedule ascending --batch 1 --heads 16 --seq 1 --seq-kv 330 --page-size 128 --splits 1")
 
+tile[wgmma_fp8]="--dtype e4m3 --m 128 --n 64 --warps 8 --stages 2 --batch 1 --heads 1 --lse"
+fp8=("--race --schedule random --seq 140 --seq-kv 330" "--race --schedule descending --seq 70 --seq-kv 330 --dim 144"
+    "--race --schedule greedy --seq 140 --seq-kv 330 --stages 1" "--schedule random --seq 100 --seq-kv 520 --causal"
+    "--schedule random --seq 16 --seq-kv 32768 --dist mean --n 128")
+
 tile[wgmma_decode:pages]="--m 128 --n 64 --warps 8 --stages 2 --heads 8 --kv-heads 2 --lse"
 pages=("--race --schedule random --page-size 16 --lengths 25:330,1:70,2:0,20:150 --causal"
     "--race --schedule descending --page-size 48 --batch 2 --seq 3 --seq-kv 250 --splits 2"
@@ -96,6 +101,7 @@ while IFS=$'\t' read -r kernel file what command; do
         [[ $kernel != *:pages ]] || tried=("${pages[@]}")
         [[ $kernel != wgmma_mla ]] || tried=("${mla[@]}")
         [[ $kernel != wgmma_backward ]] || tried=("${backward[@]}")
+        [[ $kernel != wgmma_fp8 ]] || tried=("${fp8[@]}")
         for variant in "${tried[@]}"; do
             by=$(verdict_of "$kernel" "$variant" || true)
             [[ -z $by ]] || { verdict=CAUGHT; by+=" ($variant)"; break; }

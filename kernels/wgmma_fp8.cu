@@ -1,0 +1,285 @@
+/* wgmma_fp8: attention on e4m3 tensors by wgmma, for Hopper.
+ *
+ * Idea: wgmma takes bytes K-major only, so V must lie transposed. A producer warpgroup streams Q, K and V by TMA and
+ *   transposes V in shared memory: ldmatrix transposes pairs of bytes, a byte permute parts them, stmatrix stores rows
+ *   of keys. The keys of such a row stand in the order in which a thread holds the probabilities. Two consumer
+ *   warpgroups own 64 query rows each; one's exponentials run under the other's products.
+ * Softmax and sums: as mma_fp8. P V of a tile starts from zero and is added to O in FP32.
+ * Builds on: mma_fp8, wgmma.   Knobs: N, STAGES.
+ * Shared memory: Q, STAGES slots of K, two of V as it comes, STAGES of V transposed, barriers.
+ * Limits: --dtype e4m3; rows on 16 bytes; dim a multiple of 16 from 16 to 256. */
+#include "shared/fp8.cuh"
+#include "shared/hopper.cuh"
+
+static_assert(FA_FP8, "wgmma_fp8 serves --dtype e4m3 only");
+static_assert(FA_DIM <= 256 && FA_DIM_V <= 256, "wgmma_fp8 serves dim and dim_v up to 256");
+static_assert(FA_MAXREG == 0, "wgmma_fp8: MAXREG must be 0 (the block's size fixes its registers)");
+static_assert(FA_WARPS == 8 && FA_M == 128, "wgmma_fp8: m must be 128 and warps 8, two warpgroups of 64 rows");
+static_assert(FA_N == 64 || FA_N == 128, "n: 64 or 128, a swizzled row of V transposed");
+static_assert(FA_STAGES >= 1, "stages must be 1 or more");
+static_assert(FA_SPLITS == 1, "wgmma_fp8: splits must be 1");
+static_assert(!FA_ACC_FP16, "wgmma accumulates in fp32 only");
+
+constexpr int M = FA_M, N = FA_N, STAGES = FA_STAGES, CONSUMERS = 2, RAW_STAGES = 2;
+constexpr int BLOCK_THREADS = 128 * (1 + CONSUMERS);
+/* Registers of a thread: 168 at the launch, as many in all afterwards. */
+constexpr int PRODUCER_REGISTERS = 40, CONSUMER_REGISTERS = 232;
+/* Rows of Q, K and V: boxes of 64 or 128 bytes, past dim zeros. */
+constexpr int ROW_BYTES = larger(FA_DIM, FA_DIM_V) <= 64 ? 64 : 128;
+constexpr int BOXES = ceil_div(FA_DIM, ROW_BYTES), BOXES_V = ceil_div(FA_DIM_V, ROW_BYTES);
+/* Columns of O; those of one product, which takes registers beside O. */
+constexpr int DIM_N = larger(64, FA_DIM_V <= 128 ? ceil_div(FA_DIM_V, 16) * 16 : ceil_div(FA_DIM_V, 32) * 32);
+constexpr int PART_COLS = DIM_N > 128 ? DIM_N / 2 : DIM_N;
+constexpr int Q_BYTES = 64 * BOXES * ROW_BYTES, K_BYTES = N * BOXES * ROW_BYTES, RAW_BYTES = N * BOXES_V * ROW_BYTES;
+constexpr int V_BYTES = DIM_N * N; /* transposed: rows of N keys */
+constexpr int BARRIERS = 1 + 4 * STAGES + RAW_STAGES, BAR_PRODUCER = 1;
+constexpr int K_AT = CONSUMERS * Q_BYTES, RAW_AT = K_AT + STAGES * K_BYTES, V_AT = RAW_AT + RAW_STAGES * RAW_BYTES;
+constexpr int BARS_AT = V_AT + STAGES * V_BYTES;
+
+FA_KERNEL_INFO(.threads = BLOCK_THREADS, .smem_dynamic_bytes = BARS_AT + 8 * BARRIERS + 1024 - 16, .tma_q_rows = 64,
+               .tma_k_rows = N, .tma_v_rows = N, .tma_cols = ROW_BYTES / 2, .writes_lse = FA_LSE,
+               .serves = FA_FEATURE_VARLEN | FA_FEATURE_WINDOW | FA_FEATURE_CHUNK | FA_FEATURE_SOFTCAP |
+                         FA_FEATURE_SINK | FA_FEATURE_ALIBI | FA_FEATURE_DIM_V | FA_FEATURE_FP8);
+
+/* Where everything lies in shared memory. */
+struct shared_layout {
+    unsigned base_s;
+    __device__ __forceinline__ unsigned bar(int i) const { return base_s + BARS_AT + 8 * i; }
+    __device__ __forceinline__ unsigned q_full() const { return bar(0); }
+    __device__ __forceinline__ unsigned raw_full(int i) const { return bar(1 + i); }
+    __device__ __forceinline__ unsigned k_full(int i) const { return bar(1 + RAW_STAGES + i); }
+    __device__ __forceinline__ unsigned k_empty(int i) const { return bar(1 + RAW_STAGES + STAGES + i); }
+    __device__ __forceinline__ unsigned v_full(int i) const { return bar(1 + RAW_STAGES + 2 * STAGES + i); }
+    __device__ __forceinline__ unsigned v_empty(int i) const { return bar(1 + RAW_STAGES + 3 * STAGES + i); }
+    __device__ __forceinline__ unsigned q(int consumer) const { return base_s + consumer * Q_BYTES; }
+    __device__ __forceinline__ unsigned k(int i) const { return base_s + K_AT + i * K_BYTES; }
+    __device__ __forceinline__ unsigned raw(int i) const { return base_s + RAW_AT + i * RAW_BYTES; }
+    __device__ __forceinline__ unsigned v(int i) const { return base_s + V_AT + i * V_BYTES; }
+};
+
+__device__ __forceinline__ void init_barriers(const shared_layout &at)
+{
+    mbarrier_init(at.q_full(), 1);
+    for (int i = 0; i < RAW_STAGES; ++i)
+        mbarrier_init(at.raw_full(i), 1);
+    for (int i = 0; i < STAGES; ++i) {
+        mbarrier_init(at.k_full(i), 1);
+        mbarrier_init(at.k_empty(i), 4 * CONSUMERS); /* a lane of every consumer warp */
+        mbarrier_init(at.v_full(i), 128);            /* every thread of the producer, after its proxy fence */
+        mbarrier_init(at.v_empty(i), 4 * CONSUMERS);
+    }
+    mbarrier_init_fence();
+}
+
+/* The tiles of keys of a block, from first_key on. */
+struct key_tiles {
+    int first_key, count, kv_head;
+};
+
+/* Coordinates of a box: with lengths a map ends where the sequence does (fa_kernel_info). */
+__device__ __forceinline__ int row_of_map(int longest, int length, int row)
+{
+    return HAS_VARLEN ? longest - length + row : row;
+}
+
+/* The first ROWS rows of a tensor from `row` on; `bar` expects their bytes. For one thread. */
+template <int ROWS, int BOXES_OF>
+__device__ __forceinline__ void load_boxes(unsigned to_s, const fa_tensor_map *map, unsigned bar, int row, int head,
+                                           int batch)
+{
+#pragma unroll
+    for (int box = 0; box < BOXES_OF; ++box)
+        tma_load(to_s + box * ROWS * ROW_BYTES, map, bar, box * ROW_BYTES, row, head, batch);
+}
+
+__device__ __forceinline__ void load_queries(const shared_layout &at, const fa_params &p, const query_tile &tile)
+{
+    const int parts =
+        HAS_VARLEN && tile.rows <= 64 ? 1 : CONSUMERS; /* with lengths no box is out of bounds as a whole */
+    mbarrier_arrive_expect(at.q_full(), parts * Q_BYTES);
+    for (int i = 0; i < parts; ++i)
+        load_boxes<64, BOXES>(at.q(i), &p.q_map, at.q_full(), row_of_map(p.seq_q, tile.seq.seq_q, tile.row0 + 64 * i),
+                              tile.head, HAS_VARLEN ? tile.seq.first_q + tile.seq.seq_q : tile.seq.batch);
+}
+
+/* K or V of tile i to its slot. */
+template <int BOXES_OF>
+__device__ __forceinline__ void load_keys(unsigned to_s, unsigned bar, const fa_tensor_map *map, const fa_params &p,
+                                          const query_tile &tile, const key_tiles &keys, int i)
+{
+    mbarrier_arrive_expect(bar, N * BOXES_OF * ROW_BYTES);
+    load_boxes<N, BOXES_OF>(to_s, map, bar, row_of_map(p.seq_kv, tile.seq.seq_kv, keys.first_key + i * N), keys.kv_head,
+                            HAS_VARLEN ? tile.seq.first_kv + tile.seq.seq_kv : tile.seq.batch);
+}
+
+/* Where a row of SPAN bytes, swizzled, has its 16-byte chunk. */
+template <int SPAN>
+__device__ __forceinline__ unsigned chunk_place(int row, int chunk)
+{
+    return row * SPAN + (chunk ^ (SPAN == 128 ? row % 8 : row / 2 % 4)) * 16;
+}
+
+/* V [key][column] to V [column][key], by the producer's warps: 32 keys and 16 columns at a time. Even columns of the 16
+ * come before the odd ones; the keys of 32 stand as in shared/fp8.cuh. */
+__device__ __forceinline__ void transpose_values(unsigned raw_s, unsigned v_s, int warp, int lane)
+{
+    constexpr int CHUNKS = DIM_N / 16, ITEMS = N / 32 * CHUNKS, BOX_CHUNKS = ROW_BYTES / 16;
+#pragma unroll 2
+    for (int item = warp; item < ITEMS; item += 4) {
+        const int chunk = item % CHUNKS, keys = item / CHUNKS;
+        unsigned v[4];
+        ldmatrix_x4_trans_at(v, raw_s + chunk / BOX_CHUNKS * N * ROW_BYTES +
+                                    chunk_place<ROW_BYTES>(keys * 32 + lane, chunk % BOX_CHUNKS));
+        const unsigned rows[4] = {__byte_perm(v[0], v[1], 0x6420), __byte_perm(v[2], v[3], 0x6420),
+                                  __byte_perm(v[0], v[1], 0x7531), __byte_perm(v[2], v[3], 0x7531)};
+        stmatrix_x4_at(v_s + chunk_place<N>(chunk * 16 + lane / 16 * 8 + lane % 8, keys * 2 + lane / 8 % 2), rows);
+    }
+}
+
+__device__ __forceinline__ void produce(const shared_layout &at, const fa_params &p, const query_tile &tile,
+                                        const key_tiles &keys, int thread)
+{
+    const int warp = uniform_by_reduction(thread / 32), lane = thread % 32;
+    if (thread == 0) {
+        load_queries(at, p, tile);
+        for (int i = 0; i < STAGES && i < keys.count; ++i)
+            load_keys<BOXES>(at.k(i), at.k_full(i), &p.k_map, p, tile, keys, i);
+        for (int i = 0; i < RAW_STAGES && i < keys.count; ++i)
+            load_keys<BOXES_V>(at.raw(i), at.raw_full(i), &p.v_map, p, tile, keys, i);
+    }
+    __syncwarp();
+    int stage = 0, phase = 0;
+    for (int i = 0; i < keys.count; ++i) {
+        mbarrier_wait(at.raw_full(i % RAW_STAGES), i / RAW_STAGES % 2);
+        mbarrier_wait(at.v_empty(stage), phase ^ 1);
+        transpose_values(at.raw(i % RAW_STAGES), at.v(stage), warp, lane);
+        fence_async_proxy();
+        mbarrier_arrive(at.v_full(stage));
+        bar_sync(BAR_PRODUCER, 128); /* all have read V as it came */
+        if (thread == 0 && i + RAW_STAGES < keys.count)
+            load_keys<BOXES_V>(at.raw(i % RAW_STAGES), at.raw_full(i % RAW_STAGES), &p.v_map, p, tile, keys,
+                               i + RAW_STAGES);
+        if (thread == 0 && i + STAGES < keys.count) {
+            mbarrier_wait(at.k_empty(stage), phase);
+            load_keys<BOXES>(at.k(stage), at.k_full(stage), &p.k_map, p, tile, keys, i + STAGES);
+        }
+        __syncwarp();
+        if (++stage == STAGES)
+            stage = 0, phase ^= 1;
+    }
+}
+
+/* A consumer thread's scores and output, in fragments as in shared/fp8.cuh. */
+struct consumer_state {
+    float s[N / 8][4], o[DIM_N / 16][2][4];
+    float m[2], l[2];
+};
+
+/* S = Q K^T. q, k: descriptor words. */
+__device__ __forceinline__ void score_tile(consumer_state &c, unsigned q, unsigned k)
+{
+    constexpr int STEPS = ceil_div(FA_DIM, 32), BOX_STEPS = ROW_BYTES / 32;
+    float(&s)[N / 2] = reinterpret_cast<float(&)[N / 2]>(c.s);
+    fence_operand(s);
+    wgmma_fence();
+#pragma unroll
+    for (int step = 0; step < STEPS; ++step) {
+        const unsigned box = step / BOX_STEPS, more = step % BOX_STEPS * 2;
+        wgmma_e4m3<N>::ss(s, wgmma_descriptor<ROW_BYTES>(q + box * (64 * ROW_BYTES / 16) + more),
+                          wgmma_descriptor<ROW_BYTES>(k + box * (N * ROW_BYTES / 16) + more), step > 0);
+    }
+    wgmma_commit();
+    wgmma_wait<0>();
+    fence_operand(s);
+}
+
+/* O = alpha O + P V, PART_COLS columns at a time. v: descriptor word. */
+__device__ __forceinline__ void value_tile(consumer_state &c, const float (&alpha)[2], unsigned v)
+{
+    float(&o)[DIM_N / 2] = reinterpret_cast<float(&)[DIM_N / 2]>(c.o);
+    unsigned p[N / 8];
+#pragma unroll
+    for (int i = 0; i < N / 8; ++i)
+        p[i] = probabilities(c.s, i / 4 * 4, i % 4);
+#pragma unroll
+    for (int part = 0; part < DIM_N / PART_COLS; ++part) {
+        float sum[PART_COLS / 2];
+#pragma unroll
+        for (int i = 0; i < PART_COLS / 2; ++i)
+            sum[i] = 0.0f;
+        fence_operand(sum);
+        wgmma_fence();
+#pragma unroll
+        for (int step = 0; step < N / 32; ++step)
+            wgmma_e4m3<PART_COLS>::rs(sum, &p[4 * step],
+                                      wgmma_descriptor<N>(v + part * (PART_COLS * N / 16) + step * 2), step > 0);
+        wgmma_commit();
+        wgmma_wait<0>();
+        fence_operand(sum);
+#pragma unroll
+        for (int i = 0; i < PART_COLS / 2; ++i) {
+            float &to = o[part * (PART_COLS / 2) + i];
+            to = fmaf(to, alpha[i / 2 % 2], sum[i]);
+        }
+    }
+}
+
+__device__ __forceinline__ void consume(const shared_layout &at, const fa_params &p, const query_tile &tile,
+                                        const key_tiles &keys, int consumer, int thread)
+{
+    const int lane = thread % 32, warp_row = consumer * 64 + thread / 32 % 4 * 16, row = warp_row + lane / 4;
+    const head_scores scores = scores_of_head(p, tile.seq, tile.head);
+    consumer_state c;
+#pragma unroll
+    for (int i = 0; i < DIM_N / 2; ++i)
+        c.o[i / 8][i / 4 % 2][i % 4] = 0.0f;
+    c.m[0] = c.m[1] = NO_MAX, c.l[0] = c.l[1] = 0.0f;
+    const unsigned q = uniform_by_shuffle(descriptor_start(at.q(consumer)));
+    if (keys.count > 0)
+        mbarrier_wait(at.q_full(), 0);
+    int stage = 0, phase = 0;
+#pragma unroll 1
+    for (int i = 0; i < keys.count; ++i) {
+        const int key0 = keys.first_key + i * N;
+        float alpha[2];
+        mbarrier_wait(at.k_full(stage), phase);
+        score_tile(c, q, uniform_by_shuffle(descriptor_start(at.k(stage))));
+        if (lane == 0)
+            mbarrier_arrive(at.k_empty(stage));
+        const bool masked = is_masked(p, tile, tile.row0 + warp_row, 16, key0, N);
+        if (masked || CHANGES_SCORES)
+            finish_scores(c.s, p, tile, scores, tile.row0 + row, key0 + lane % 4 * 2, masked);
+        online_softmax(c.s, c.m, c.l, alpha, scores.scale_log2);
+        mbarrier_wait(at.v_full(stage), phase);
+        value_tile(c, alpha, uniform_by_shuffle(descriptor_start(at.v(stage))));
+        if (lane == 0)
+            mbarrier_arrive(at.v_empty(stage));
+        if (++stage == STAGES)
+            stage = 0, phase ^= 1;
+    }
+    store_band(c.o, c.m, c.l, p, tile, row);
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1) fa_kernel(const __grid_constant__ fa_params p)
+{
+    FA_SHARED_ALIGNED(unsigned char, smem, 1024);
+    const shared_layout at = {smem_address(smem)};
+    const query_tile tile = tile_of_block<M>(p);
+    if (HAS_VARLEN && tile.rows == 0)
+        return;
+    const int first_key = tile.first_key / N * N;
+    const key_tiles keys = {first_key, tile.keys > first_key ? ceil_div(tile.keys - first_key, N) : 0,
+                            tile.head / (p.heads / p.kv_heads)};
+    const int thread = threadIdx.x, warpgroup = uniform_by_reduction(thread / 128);
+    if (thread == 0)
+        init_barriers(at);
+    __syncthreads();
+    if (warpgroup == 0) {
+        setmaxnreg_dec<PRODUCER_REGISTERS>();
+        if (keys.count > 0)
+            produce(at, p, tile, keys, thread);
+    } else {
+        setmaxnreg_inc<CONSUMER_REGISTERS>();
+        consume(at, p, tile, keys, warpgroup - 1, thread);
+    }
+}
