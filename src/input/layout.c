@@ -13,9 +13,13 @@ static void pack(fa_layout *l, int64_t pad_s, int64_t pad_h, int64_t pad_b)
     l->stride_b = l->heads * l->stride_h + pad_b;
 }
 
-static int64_t to_a_multiple_of_8(int64_t count) { return (count + 7) / 8 * 8; }
+/* Elements of 16 bytes. */
+static int64_t unit_of(const fa_layout *l) { return 16 / fa_layout_bytes(l); }
 
-/* One dimension's stride has a remainder of 1, 2 or 4 elements; those outside it are multiples of 8 again. */
+static int64_t to_a_multiple(int64_t count, int64_t unit) { return (count + unit - 1) / unit * unit; }
+
+/* One dimension's stride has a remainder of 1, 2 or 4 elements; those outside it are multiples of 16 bytes
+ * again. */
 static void pack_odd(fa_layout *l, bool backward, uint64_t seed, int tensor)
 {
     enum { ROWS, HEADS, BATCHES, DIMENSIONS };
@@ -23,8 +27,8 @@ static void pack_odd(fa_layout *l, bool backward, uint64_t seed, int tensor)
     const uint64_t of = seed % kinds, dimension = seed / kinds % DIMENSIONS;
     const int64_t rest = of == 0 || of == 1 + (uint64_t)tensor ? (int64_t)1 << seed % 3 : 0;
     l->stride_s = l->dim + (dimension == ROWS ? rest : 0);
-    l->stride_h = to_a_multiple_of_8(l->seq * l->stride_s) + (dimension == HEADS ? rest : 0);
-    l->stride_b = to_a_multiple_of_8(l->heads * l->stride_h) + (dimension == BATCHES ? rest : 0);
+    l->stride_h = to_a_multiple(l->seq * l->stride_s, unit_of(l)) + (dimension == HEADS ? rest : 0);
+    l->stride_b = to_a_multiple(l->heads * l->stride_h, unit_of(l)) + (dimension == BATCHES ? rest : 0);
 }
 
 /* The outermost dimension with more than one index is stretched: batches, else heads, else rows. */
@@ -35,7 +39,7 @@ static void stretch(fa_layout *l, int tensor)
     if (l->blocks == 1)
         return;
     l->block_count = (size_t)*stride;
-    const int64_t apart = FAR / (l->blocks - 1) / 8 * 8 + 8 * (5 + tensor);
+    const int64_t unit = unit_of(l), apart = FAR / (l->blocks - 1) / unit * unit + unit * (5 + tensor);
     l->block_pitch = *stride + apart;
     *stride = l->block_pitch;
     if (l->batch == 1)
@@ -73,8 +77,9 @@ static fa_layout layout_of(const fa_problem *problem, fa_strides strides, uint64
                                                    : fa_problem_dtype_o(problem)) == FA_DTYPE_E4M3,
         .blocks = 1,
     };
+    const int64_t unit = unit_of(&l);
     if (strides == FA_STRIDES_PADDED)
-        pack(&l, tensor == FA_L ? 2 : 8 * (1 + tensor), 8 * (5 + 2 * tensor), 8 * (23 + 3 * tensor));
+        pack(&l, tensor == FA_L ? 2 : unit * (1 + tensor), unit * (5 + 2 * tensor), unit * (23 + 3 * tensor));
     else
         pack(&l, 0, 0, 0);
     if (strides == FA_STRIDES_ODD)
@@ -86,9 +91,9 @@ static fa_layout layout_of(const fa_problem *problem, fa_strides strides, uint64
         l.stride_h = l.dim;
         l.stride_s = (int64_t)l.heads * l.dim;
     } else if (swapped && strides == FA_STRIDES_PADDED) {
-        l.stride_h = l.dim + 8 * (1 + tensor);
-        l.stride_s = l.heads * l.stride_h + 8 * (5 + 2 * tensor);
-        l.stride_b = l.seq * l.stride_s + 8 * (23 + 3 * tensor);
+        l.stride_h = l.dim + unit * (1 + tensor);
+        l.stride_s = l.heads * l.stride_h + unit * (5 + 2 * tensor);
+        l.stride_b = l.seq * l.stride_s + unit * (23 + 3 * tensor);
     } else if (paged && strides == FA_STRIDES_BSHD) {
         l.strides = FA_STRIDES_PACKED;
     }

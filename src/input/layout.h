@@ -24,10 +24,11 @@ typedef struct fa_layout {
     size_t block_count; /* from the first element to the last, gaps included */
 } fa_layout;
 
-/* Strides are multiples of 8, so rows keep the alignment of the first one, except with FA_STRIDES_ODD: there 15 seeds
- * in a row give the strides of rows, heads or batches a remainder, in all tensors or in q, k, v or o alone, so that a
- * kernel that looks at some of them only is found out; `seed` matters there alone. Padded strides differ between
- * tensors. The log-sum-exp stays packed with FA_STRIDES_FAR and FA_STRIDES_ODD, dsinks with all. */
+/* Strides are multiples of 16 bytes where rows are, so rows keep the alignment of the first one, except with
+ * FA_STRIDES_ODD: there 15 seeds in a row give the strides of rows, heads or batches a remainder, in all tensors or in
+ * q, k, v or o alone, so that a kernel that looks at some of them only is found out; `seed` matters there alone. Padded
+ * strides differ between tensors. The log-sum-exp stays packed with FA_STRIDES_FAR and FA_STRIDES_ODD, dsinks with all.
+ */
 fa_layout fa_layout_of(const fa_problem *problem, fa_strides strides, uint64_t seed, int tensor);
 static inline int32_t fa_layout_bytes(const fa_layout *layout) { return layout->fp8 ? 1 : 2; }
 size_t fa_layout_span(const fa_layout *layout);  /* elements from the first to the last, gaps included */

@@ -162,7 +162,7 @@ EOF
     record_holds "$work/r.json" '.problem.lengths == {q: [5, 7], kv: [9, 7]}'
 }
 
-@test "mma and wgmma take kernels of their own for e4m3: features together, odd strides, tiles; other types are refused" {
+@test "mma and wgmma take kernels of their own for e4m3, with features together; these take nothing else" {
     local tile
     passes --kernel mma --dtype e4m3 --lengths 17,0,33:5,40:70 --window 30,3 --softcap 2 --sinks --alibi --dim-v 48 \
         --causal --dist outlier --strides padded
@@ -171,8 +171,8 @@ EOF
         "--m 128 --warps 8 --n 128"; do
         passes --kernel mma_fp8 --dtype e4m3 $tile --bias --mask tree --dim 48 --misalign 1
     done
-    passes --kernel wgmma --arch sm_90a --dtype e4m3 --lengths 17,0,33:5,40:70 --window 30,3 --softcap 2 --sinks --alibi \
-        --dim-v 48 --causal --dist outlier
+    passes --kernel wgmma --arch sm_90a --dtype e4m3 --lengths 17,0,33:5,40:70 --window 30,3 --softcap 2 --sinks \
+        --alibi --dim-v 48 --causal --dist outlier
     record_holds "$work/r.json" '.variant == "wgmma_fp8" and .config.n == 128'
     passes --kernel wgmma_fp8 --arch sm_90a --dtype e4m3 --n 64 --stages 1 --dim 144 --dim-v 160 --seq-kv 200
     refused 3 "wgmma_fp8 serves --dtype e4m3 only" ./fa_bench "${small[@]}" --kernel wgmma_fp8 --arch sm_90a

@@ -23,6 +23,17 @@ TEST(strides_of_each_word)
     }
 }
 
+TEST(rows_of_bytes_begin_on_16_bytes)
+{
+    fa_problem p = problem;
+    p.dtype = FA_DTYPE_E4M3;
+    for (fa_strides strides = FA_STRIDES_PACKED; strides <= FA_STRIDES_FAR; strides++)
+        for (int tensor = FA_Q; tensor <= FA_V; tensor++) {
+            const fa_layout l = fa_layout_of(&p, strides, 0, tensor);
+            assert_true(fa_layout_bytes(&l) == 1 && (l.stride_s | l.stride_h | l.stride_b) % 16 == 0);
+        }
+}
+
 /* Rows of an odd length leave room for all of them. */
 TEST(odd_strides_hold_what_is_inside)
 {
