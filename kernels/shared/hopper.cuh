@@ -2,8 +2,7 @@
  * few loads and stores that only the wgmma kernels use. All else is in prims.cuh. Shared-memory operands are 32-bit
  * addresses (smem_address). Source: PTX ISA 9.0, sections "mbarrier", "cp.async.bulk.tensor", "Asynchronous Warpgroup
  * Level Matrix Instructions", "setmaxnreg". */
-#ifndef FA_HOPPER_CUH
-#define FA_HOPPER_CUH
+#pragma once
 
 #include "shared/prims.cuh"
 
@@ -399,5 +398,3 @@ struct wgmma_e4m3;
     };
 
 WGMMA_ALL(WGMMA_E4M3)
-
-#endif

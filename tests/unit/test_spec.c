@@ -185,6 +185,18 @@ TEST(the_first_matching_rule_decides)
     }
 }
 
+/* A rule of light for tiles of m rows, which asks for nothing more. */
+static fa_rule rule_of(int32_t m)
+{
+    return (fa_rule){.name = "light",
+                     .max_dim = 256,
+                     .causal = -1,
+                     .max_fill_percent = -1,
+                     .features = -1,
+                     .knobs = {.m = m, .n = 64, .splits = 1},
+                     .variant = "light"};
+}
+
 /* Rules of two tiles: which one serves. */
 TEST(tiles_compete_by_their_keys)
 {
@@ -201,21 +213,9 @@ TEST(tiles_compete_by_their_keys)
         {1, 128, 1, -1, 1, 1, 63, 64},                                    /* nor does one that does not match */
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const fa_rule rules[] = {{.name = "light",
-                                  .max_dim = 256,
-                                  .causal = -1,
-                                  .max_fill_percent = cases[i].fill,
-                                  .key_cost = cases[i].cost,
-                                  .knobs = {.m = 64, .n = 64, .splits = 1},
-                                  .variant = "light"},
-                                 {.name = "light",
-                                  .max_dim = cases[i].second_max_dim,
-                                  .causal = -1,
-                                  .max_fill_percent = -1,
-                                  .key_cost = cases[i].second_cost,
-                                  .knobs = {.m = 128, .n = 64, .splits = 1},
-                                  .variant = "light"},
-                                 {.name = NULL}};
+        fa_rule rules[] = {rule_of(64), rule_of(128), {.name = NULL}};
+        rules[0].max_fill_percent = cases[i].fill, rules[0].key_cost = cases[i].cost;
+        rules[1].max_dim = cases[i].second_max_dim, rules[1].key_cost = cases[i].second_cost;
         const fa_problem p = {1, cases[i].heads, 1, cases[i].seq, 64, 64, false, 1};
         fa_options options;
         fa_spec spec;
@@ -279,23 +279,8 @@ TEST(rules_for_features)
     } cases[] = {{64, 127, 0, 0, 16}, {72, 127, 0, 0, 48}, {264, 127, 0, 0, 32 /* no rule: the row */},
                  {64, 128, 0, 0, 48}, {64, -1, 0, 0, 48},  {64, -1, 0, 128, 16},
                  {64, 0, 5, 256, 16}, {64, 0, 0, 0, 16},   {64, 200, 0, 129, 48}};
-    const fa_rule rules[] = {{.name = "light",
-                              .max_dim = 256,
-                              .causal = -1,
-                              .max_fill_percent = -1,
-                              .max_dim_v = 64,
-                              .max_seen = 128,
-                              .features = -1,
-                              .knobs = {.m = 16, .n = 64, .splits = 1},
-                              .variant = "light"},
-                             {.name = "light",
-                              .max_dim = 256,
-                              .causal = -1,
-                              .max_fill_percent = -1,
-                              .features = -1,
-                              .knobs = {.m = 48, .n = 64, .splits = 1},
-                              .variant = "light"},
-                             {.name = NULL}};
+    fa_rule rules[] = {rule_of(16), rule_of(48), {.name = NULL}};
+    rules[0].max_dim_v = 64, rules[0].max_seen = 128;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         fa_problem p = {1, 1, 1, 512, 512, 64, false, 1};
         p.dim_v = cases[i].dim_v, p.chunk = cases[i].chunk;
