@@ -63,6 +63,18 @@ TEST(the_log_sums_have_wider_elements)
     says(&p, p.lse, 4 * 24, "LSE, 1 element past its end: batch 1, head 2, row 4 (rows 0 to 3), column 0");
 }
 
+TEST(gradients_are_known)
+{
+    fa_params p = launch();
+    p.dim_v = 8;
+    p.dk = (void *)(uintptr_t)((1u << 28) + 500000);
+    p.dv = (void *)(uintptr_t)((1u << 28) + 600000);
+    const fa_i64 strides[2][3] = {{80, 80, 16}, {40, 40, 8}};
+    memcpy(p.grad_stride[2], strides, sizeof strides);
+    says(&p, p.dk, 2 * 160, "dK, 1 element past its end: batch 1, head 0, row 5 (rows 0 to 4), column 0");
+    says(&p, p.dv, 2 * (40 + 3 * 8 + 7), "dV, inside: batch 1, head 0, row 3 (rows 0 to 4), column 7");
+}
+
 TEST(far_from_all)
 {
     const fa_params p = launch();

@@ -69,12 +69,17 @@ static void describe(const tensor *t, int64_t at, char *text, size_t size)
 bool fa_emu_where(const fa_params *params, const void *address, char *text, size_t size)
 {
     const fa_params *p = params;
+    const fa_i64(*g)[3] = p->grad_stride;
     const tensor tensors[] = {
         {"Q", p->q, 2, {p->q_stride_b, p->q_stride_h, p->q_stride_s}, {p->batch, p->heads, p->seq_q}, p->dim},
         {"K", p->k, 2, {p->k_stride_b, p->k_stride_h, p->k_stride_s}, {p->batch, p->kv_heads, p->seq_kv}, p->dim},
         {"V", p->v, 2, {p->v_stride_b, p->v_stride_h, p->v_stride_s}, {p->batch, p->kv_heads, p->seq_kv}, p->dim},
         {"O", p->o, 2, {p->o_stride_b, p->o_stride_h, p->o_stride_s}, {p->batch, p->heads, p->seq_q}, p->dim},
         {"LSE", p->lse, 4, {p->lse_stride_b, p->lse_stride_h, p->lse_stride_s}, {p->batch, p->heads, p->seq_q}, 1},
+        {"dO", p->dout, 2, {g[0][0], g[0][1], g[0][2]}, {p->batch, p->heads, p->seq_q}, p->dim_v},
+        {"dQ", p->dq, 2, {g[1][0], g[1][1], g[1][2]}, {p->batch, p->heads, p->seq_q}, p->dim},
+        {"dK", p->dk, 2, {g[2][0], g[2][1], g[2][2]}, {p->batch, p->kv_heads, p->seq_kv}, p->dim},
+        {"dV", p->dv, 2, {g[3][0], g[3][1], g[3][2]}, {p->batch, p->kv_heads, p->seq_kv}, p->dim_v},
     };
     const tensor *nearest = NULL;
     int64_t nearest_at = 0, least = NEAR_BYTES + 1;
