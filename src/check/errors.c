@@ -121,11 +121,11 @@ static void add_row(const fa_problem *problem, const fa_reference *reference, in
                     const fa_tolerance *tolerance, published *sum)
 {
     const int32_t dim = fa_problem_dim_v(problem);
+    const fa_dtype dtype = fa_problem_dtype_o(problem);
     const uint16_t *got = output + reference->rows[i] * dim;
     for (int32_t d = 0; d < dim; d++) {
-        const uint16_t want = fa_element_of_float(problem->dtype, (float)reference->exact[i * dim + d]);
-        add_element(tolerance, fa_element_to_float(problem->dtype, got[d]), fa_element_to_float(problem->dtype, want),
-                    sum);
+        const uint16_t want = fa_element_of_float(dtype, (float)reference->exact[i * dim + d]);
+        add_element(tolerance, fa_element_to_float(dtype, got[d]), fa_element_to_float(dtype, want), sum);
     }
 }
 

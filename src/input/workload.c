@@ -129,6 +129,10 @@ static bool is_of(const fa_published *p, const fa_problem *problem, const fa_sta
     bool same = problem->heads == p->heads && problem->kv_heads == p->kv_heads && problem->dim == p->dim &&
                 fa_problem_dim_v(problem) == p->dim_v && problem->batch == s->count;
     const int64_t rows = p->page_size > 0 ? p->page_size : 1;
+    const char *dtype = cJSON_GetStringValue(get(fa_published_input(p, fa_published_q(p)), "dtype"));
+    const bool bf16 = dtype != NULL && strcmp(dtype, "bfloat16") == 0;
+    same = same && problem->dtype == (bf16 ? FA_DTYPE_BF16 : FA_DTYPE_FP16) &&
+           fa_problem_dtype_kv(problem) == problem->dtype;
     for (int32_t b = 0; same && b < s->count; b++)
         same = fa_problem_seq_q(problem, b) == s->q[b + 1] - s->q[b] &&
                fa_problem_seq_kv(problem, b) == (s->kv[b + 1] - s->kv[b]) * rows;
@@ -147,7 +151,7 @@ fa_status fa_workload_values(const char *definition, const char *workload, const
         status = fa_published_starts(&p, s, why);
     if (status == FA_PASS && !is_of(&p, problem, s))
         status = fa_refuse(why, FA_USAGE,
-                           "--workload has values, which an option beside it that changes the size of "
+                           "--workload has values, which an option beside it that changes the size or type of "
                            "the problem leaves without a place");
     if (status == FA_PASS)
         status = read_pages(&p, s, &pages, why);

@@ -223,6 +223,7 @@ run_values() { # WORKLOAD OPTIONS...
             .required_matched_ratio == 1 and .lse_matched_ratio == 1 and .max_error_cap == null and .failure == null'
     # What changes the size leaves the values without a place; a file that is not as the definition says is refused.
     refused 2 "values, which an option beside it" run_values "$work/w.jsonl" --heads 8
+    refused 2 "values, which an option beside it" run_values "$work/w.jsonl" --dtype fp16
     jq '.inputs.q.dtype = "float16"' "$work/d.json" >"$work/x" && mv "$work/x" "$work/d.json"
     refused 2 "q is BF16 in its file" run_values "$work/w.jsonl"
     workload $name '{"n": 2, "len": 3, "pages": 3, "all": 3}' \
