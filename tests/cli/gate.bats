@@ -17,10 +17,10 @@ gate() { scripts/ci_gate.sh --out "$work/gate" "$@"; }
 # bats test_tags=slow
 @test "the emulator's matrix of a real kernel passes, the rest is NOT-RUN, and --require-gpu makes that a failure" {
     command -v nvidia-smi >/dev/null && skip "there is a GPU"
-    few=$(gate --kernel light --quick --draws 0 --dry-run | wc -l)
+    few=$(gate --kernel scalar --quick --draws 0 --dry-run | wc -l)
     [ "$few" -ge 4 ]
-    run -0 gate --kernel light --quick --draws 0
-    [[ $output == *"light: $few passed, 0 failed, 0 skipped"* ]]
+    run -0 gate --kernel scalar --quick --draws 0
+    [[ $output == *"scalar: $few passed, 0 failed, 0 skipped"* ]]
     [[ $output == *"NOT-RUN on a GPU"*"NOT-RUN: speed"* ]]
     jq -e '.device == "emu" and (.kernels | length == 1) and .kernels[0].passed == '"$few" "$work/gate/summary.json"
     for record in "$work"/gate/records/*.json; do record_holds "$record" '.status == "pass"' \

@@ -355,7 +355,7 @@ class Subjects:
             for name in gradients:
                 if self.options.sanitize:
                     made += [(number, fit) for number, case in self.sanitized(name, m) for fit in self.fit([case])]
-                elif self.runs_here(name):
+                elif self.runs_here(name) and not self.options.quick:
                     made += self.fit(self.plain(name, m))
             alone = [name for name in variants if self.rows[name].get("dtype")] # of a type that the others do not take
             for name in [] if self.options.sanitize else alone or [kernel, *variants]:
