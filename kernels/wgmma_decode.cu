@@ -224,20 +224,21 @@ constexpr int QUARTERS_MOST = FA_DIM <= 128 ? 8 : 4;
 constexpr int QUARTERS_AT_ONCE = FA_SPLITS < QUARTERS_MOST ? FA_SPLITS : QUARTERS_MOST;
 
 /* All parts' columns of quarter `quarter`, in the order of the splits, and the sums of the rows. */
+template <class COUNT>
 __device__ __forceinline__ void read_quarters(const warp_parts &parts, float (&o_r)[4 * QUARTER], row_sums &rows,
-                                              int quarter)
+                                              int quarter, COUNT splits)
 {
 #pragma unroll
     for (int i = 0; i < 4 * QUARTER; ++i)
         o_r[i] = 0.0f;
     rows = {{NO_MAX, NO_MAX}, {0.0f, 0.0f}};
 #pragma unroll 1
-    for (int first = 0; first < FA_SPLITS; first += QUARTERS_AT_ONCE) {
+    for (int first = 0; first < splits; first += QUARTERS_AT_ONCE) {
         float4 sums[QUARTERS_AT_ONCE], part[QUARTERS_AT_ONCE][QUARTER];
         float ref[2] = {rows.ref[0], rows.ref[1]};
 #pragma unroll
         for (int j = 0; j < QUARTERS_AT_ONCE; ++j) { /* past the last one the last again, with no weight */
-            const float4 *from_g = parts.lane_g + min(first + j, FA_SPLITS - 1) * parts.stride;
+            const float4 *from_g = parts.lane_g + min(first + j, splits - 1) * parts.stride;
             sums[j] = from_g[8 * PART_REGS];
 #pragma unroll
             for (int i = 0; i < QUARTER; ++i)
@@ -255,7 +256,7 @@ __device__ __forceinline__ void read_quarters(const warp_parts &parts, float (&o
         rows = {{ref[0], ref[1]}, {rows.sum[0] * before[0], rows.sum[1] * before[1]}};
 #pragma unroll
         for (int j = 0; j < QUARTERS_AT_ONCE; ++j) {
-            const bool exists = first + j < FA_SPLITS;
+            const bool exists = first + j < splits;
             const float weight[2] = {exists ? exp2_approx(sums[j].x - ref[0]) : 0.0f,
                                      exists ? exp2_approx(sums[j].y - ref[1]) : 0.0f};
             rows.sum[0] = fmaf(weight[0], sums[j].z, rows.sum[0]);
@@ -298,9 +299,9 @@ __device__ __forceinline__ void finish_by_warpgroup(const fa_params &p, const fl
                                                     const row_sums &sums, const packed_tile &tile, const sequence &seq,
                                                     unsigned last_s, int warp, int lane)
 {
-    const warp_parts parts = parts_of_warp(p, tile.unit, 0, lane);
+    const warp_parts parts = parts_of_tile(p, tile, 0, lane);
     if (warp == 0) {
-        const bool last = write_part(parts, o_r, sums, tile.split, lane);
+        const bool last = write_part(parts, o_r, sums, tile.split, lane, splits_of(tile));
         if (lane == 0)
             st_shared_at(last_s, last ? 1.0f : 0.0f);
     }
@@ -309,7 +310,7 @@ __device__ __forceinline__ void finish_by_warpgroup(const fa_params &p, const fl
         return;
     float all_r[4 * QUARTER];
     row_sums all;
-    read_quarters(parts, all_r, all, warp);
+    read_quarters(parts, all_r, all, warp, splits_of(tile));
     store_quarter(p, tile, seq, all_r, all, warp, lane);
 }
 #endif
@@ -330,14 +331,18 @@ __device__ __forceinline__ void finish(const fa_params &p, float (&o_r)[O_REGS],
     if constexpr (HAS_VARLEN)
         find_in_sequences(p, tile, seq);
     const int thread = threadIdx.x - 128, warp = uniform_by_shuffle(thread / 32), lane = thread % 32;
+    if (FA_UNLIKE_SPLITS && splits_of(tile) == 1) {
+        store_output(p, o_r, sums);
+        return;
+    }
     if (tile.rows - tile.row0 <= 16) {
         finish_by_warpgroup(p, o_r, sums, tile, seq, base_s + LAST_OFFSET, warp, lane);
         return;
     }
-    const warp_parts parts = parts_of_warp(p, tile.unit, warp, lane);
-    if (tile.row0 + 16 * warp >= tile.rows || !write_part(parts, o_r, sums, tile.split, lane))
+    const warp_parts parts = parts_of_tile(p, tile, warp, lane);
+    if (tile.row0 + 16 * warp >= tile.rows || !write_part(parts, o_r, sums, tile.split, lane, splits_of(tile)))
         return;
-    read_parts<FA_DIM <= 64 ? 4 : FA_DIM <= 128 ? 2 : 1>(parts, o_r, sums);
+    read_parts<FA_DIM <= 64 ? 4 : FA_DIM <= 128 ? 2 : 1>(parts, o_r, sums, splits_of(tile));
 #endif
     store_output(p, o_r, sums);
 }

@@ -31,12 +31,6 @@ __device__ __forceinline__ void put_part_row(float *row_s, const float (&o)[PART
         *reinterpret_cast<float2 *>(row_s + t * 8 + lane % 4 * 2) = make_float2(o[t][2 * h], o[t][2 * h + 1]);
 }
 
-/* A number of parts that the compiler knows. */
-template <int COUNT>
-struct known {
-    __device__ constexpr operator int() const { return COUNT; }
-};
-
 /* Combines `count` parts, which follow each other, for 8 columns of a row. */
 template <class COUNT>
 __device__ __forceinline__ partial combine(const float *parts, int row, int chunk, COUNT count)

@@ -11,6 +11,12 @@ constexpr float NO_MAX = -1e30f;
 /* 1.0 twice, of fa_element: a product with ones sums the rows of P. */
 constexpr unsigned TWO_ONES = FA_BF16 ? 0x3f803f80u : 0x3c003c00u;
 
+/* A number that the compiler knows. */
+template <int COUNT>
+struct known {
+    __device__ constexpr operator int() const { return COUNT; }
+};
+
 __host__ __device__ constexpr int ceil_div(int a, int b) { return (a + b - 1) / b; }
 
 __host__ __device__ constexpr int larger(int a, int b) { return a > b ? a : b; }

@@ -70,8 +70,9 @@ __device__ __forceinline__ int most_keys_of_block(const fa_params &p, int group)
     return max(static_cast<int>((work + left - 1) / left), 1);
 }
 
-/* The block's tile and split. The parameters become those of its sequence. False: no work. A whole warp calls. */
-__device__ __forceinline__ bool find_packed_tile_of_sequence(packed_tile &tile, fa_params &p, unsigned block)
+/* The block's tile, its split and its sequence. False: no work. A whole warp calls. */
+__device__ __forceinline__ bool find_scheduled_tile(packed_tile &tile, sequence &seq, const fa_params &p,
+                                                    unsigned block)
 {
     const int lane = threadIdx.x % WARP_SIZE, blocks = p.tiles_m * FA_SPLITS; /* of a K/V head */
     tile.kv_head = block / blocks, tile.batch = 0, tile.unit = 0;
@@ -95,13 +96,23 @@ __device__ __forceinline__ bool find_packed_tile_of_sequence(packed_tile &tile, 
             tile.split = index % tile.splits;
             tile.first_block = block - tile.split;
             tile.row0 = index / tile.splits * FA_M;
-            become_sequence(p, sequence_of(p, first + found));
-            tile.rows = p.seq_q * tile.group;
+            seq = sequence_of(p, first + found);
+            tile.rows = seq.seq_q * tile.group;
             return true;
         }
         index -= __shfl_sync(ALL_LANES, end, WARP_SIZE - 1);
     }
     return false;
+}
+
+/* The same; the parameters become those of the sequence. */
+__device__ __forceinline__ bool find_packed_tile_of_sequence(packed_tile &tile, fa_params &p, unsigned block)
+{
+    sequence seq;
+    if (!find_scheduled_tile(tile, seq, p, block))
+        return false;
+    become_sequence(p, seq);
+    return true;
 }
 #elif FA_FEATURES & FA_FEATURE_VARLEN
 /* With lengths the tiles are those of all sequences; the parameters become those of the tile's. False: no work. */

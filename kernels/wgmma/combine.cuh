@@ -38,9 +38,23 @@ __device__ __forceinline__ warp_parts parts_of_warp(const fa_params &p, int unit
     return parts;
 }
 
+/* The same where the parts of a tile are those of neighbouring blocks. block: the first. */
+__device__ __forceinline__ warp_parts parts_of_blocks(const fa_params &p, int block, int warp, int lane)
+{
+    char *workspace_g = static_cast<char *>(p.workspace) + 16;
+    warp_parts parts;
+    parts.counter_g = reinterpret_cast<int *>(workspace_g) + block * FA_WARPS + warp;
+    workspace_g += static_cast<fa_i64>(p.tiles) * FA_SPLITS * FA_WARPS * 4;
+    parts.lane_g = reinterpret_cast<float4 *>(workspace_g) +
+                   (static_cast<fa_i64>(block) * FA_WARPS + warp) * (PART_FLOATS / 4) + lane;
+    parts.stride = FA_WARPS * (PART_FLOATS / 4);
+    return parts;
+}
+
 /* Writes this split's part, o_r and rows, and counts it. True for the last split of the query tile to arrive. */
+template <class COUNT = known<FA_SPLITS>>
 __device__ __forceinline__ bool write_part(const warp_parts &parts, const float (&o_r)[O_REGS], const row_sums &rows,
-                                           int split, int lane)
+                                           int split, int lane, COUNT splits = COUNT())
 {
     float4 *to_g = parts.lane_g + split * parts.stride;
 #pragma unroll
@@ -52,7 +66,7 @@ __device__ __forceinline__ bool write_part(const warp_parts &parts, const float 
     int arrived = 0;
     if (lane == 0)
         arrived = atomicAdd(parts.counter_g, 1);
-    if (uniform_by_shuffle(arrived) != FA_SPLITS - 1)
+    if (uniform_by_shuffle(arrived) != splits - 1)
         return false;
     __threadfence(); /* ... and the arrivals before the parts */
     if (lane == 0)
@@ -61,12 +75,13 @@ __device__ __forceinline__ bool write_part(const warp_parts &parts, const float 
 }
 
 /* Combines all parts into o_r and rows. AT_ONCE: parts that are read together, for latency; they take registers. */
-template <int AT_ONCE = 1>
-__device__ __forceinline__ void read_parts(const warp_parts &parts, float (&o_r)[O_REGS], row_sums &rows)
+template <int AT_ONCE = 1, class COUNT = known<FA_SPLITS>>
+__device__ __forceinline__ void read_parts(const warp_parts &parts, float (&o_r)[O_REGS], row_sums &rows,
+                                           COUNT splits = COUNT())
 {
     row_sums all = {{NO_MAX, NO_MAX}, {0.0f, 0.0f}};
 #pragma unroll 4
-    for (int split = 0; split < FA_SPLITS; ++split) {
+    for (int split = 0; split < splits; ++split) {
         const float4 part = parts.lane_g[split * parts.stride + 8 * PART_REGS];
         all.ref[0] = fmaxf(all.ref[0], part.x);
         all.ref[1] = fmaxf(all.ref[1], part.y);
@@ -75,7 +90,7 @@ __device__ __forceinline__ void read_parts(const warp_parts &parts, float (&o_r)
     for (int i = 0; i < PART_REGS; ++i)
         o_r[i] = 0.0f;
 #pragma unroll AT_ONCE
-    for (int split = 0; split < FA_SPLITS; ++split) {
+    for (int split = 0; split < splits; ++split) {
         const float4 *from_g = parts.lane_g + split * parts.stride;
         const float4 sums = from_g[8 * PART_REGS];
         const float weight[2] = {exp2_approx(sums.x - all.ref[0]), exp2_approx(sums.y - all.ref[1])};

@@ -3,12 +3,16 @@
 #pragma once
 
 #include "shared/packed.cuh"
+#include "wgmma/combine.cuh"
 #include "wgmma/softmax.cuh"
 
 /* With lengths: the sequence of the block's tile, which becomes one of its tiles. False: the sequences end before it.
  * Every lane of a warp calls it. */
 __device__ __forceinline__ bool find_in_sequences(const fa_params &p, packed_tile &tile, sequence &seq)
 {
+#if FA_UNLIKE_SPLITS
+    return find_scheduled_tile(tile, seq, p, reload_block_index());
+#endif
     int index = tile.row0 / FA_M;
     if (!find_sequence<FA_M>(seq, index, p, tile.group))
         return false;
@@ -26,7 +30,12 @@ __device__ __forceinline__ tile_range find_tiles(const fa_params &p, const packe
         return {0, 0};
     const key_range seen = keys_seen_by_any(p, seq, first_query(tile), last_query(tile));
     const int first = min(seen.first, seen.end) / FA_N;
-    const tile_range mine = tile_range_of(max(1, ceil_div(seen.end, FA_N) - first), tile.split);
+    const int tiles = max(1, ceil_div(seen.end, FA_N) - first);
+#if FA_UNLIKE_SPLITS
+    const tile_range mine = tile_range_of(tiles, tile.split, tile.splits);
+#else
+    const tile_range mine = tile_range_of(tiles, tile.split);
+#endif
     return {mine.first + first, mine.end + first};
 #else
     return tile_range_of(count_key_tiles(p, last_query(tile), 1), tile.split);
@@ -60,5 +69,23 @@ __device__ __forceinline__ void mask_by_limits(float (&s_r)[FA_N / 2], const row
         mask_columns(s_r, end, lane);
     if (HAS_FIRST_KEY && key0 < limits.by_all.first)
         mask_columns_before(s_r, first, lane);
+}
+#endif
+
+#if FA_SPLITS > 1
+/* How many splits a tile has, and where their parts are. */
+#if FA_UNLIKE_SPLITS
+__device__ __forceinline__ int splits_of(const packed_tile &tile) { return tile.splits; }
+#else
+__device__ __forceinline__ known<FA_SPLITS> splits_of(const packed_tile &) { return {}; }
+#endif
+
+__device__ __forceinline__ warp_parts parts_of_tile(const fa_params &p, const packed_tile &tile, int warp, int lane)
+{
+#if FA_UNLIKE_SPLITS
+    return parts_of_blocks(p, tile.first_block, warp, lane);
+#else
+    return parts_of_warp(p, tile.unit, warp, lane);
+#endif
 }
 #endif

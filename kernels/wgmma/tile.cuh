@@ -82,9 +82,10 @@ struct tile_range {
 
 /* The share of split `split` in a query tile's key tiles. Where there are fewer than splits, some splits take one tile
  * that no row sees. */
-__device__ __forceinline__ tile_range tile_range_of(int key_tiles, int split)
+template <class COUNT = known<FA_SPLITS>>
+__device__ __forceinline__ tile_range tile_range_of(int key_tiles, int split, COUNT splits = COUNT())
 {
-    const int first = key_tiles * split / FA_SPLITS, end = key_tiles * (split + 1) / FA_SPLITS;
+    const int first = key_tiles * split / splits, end = key_tiles * (split + 1) / splits;
     return {first < end ? first : key_tiles, first < end ? end : key_tiles + 1};
 }
 

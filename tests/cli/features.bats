@@ -111,6 +111,7 @@ EOF
     passes --kernel mma_decode --splits 3 --heads 16 --kv-heads 2 --page-size 7 "${lengths[@]}" --causal --lse --seeds 2
     passes --kernel mma_mla --dim 576 --dim-v 512 --v-in-k --kv-heads 1 --heads 16 --splits 3 --page-size 64 \
         --lengths 1:300,3:1,2:0,0:70,1:65 --causal --seeds 2
+    passes --kernel wgmma_decode --splits 4 --heads 16 --kv-heads 2 --page-size 16 "${lengths[@]}" --causal
     passes --kernel wgmma_decode --splits 3 --heads 16 --kv-heads 2 --page-size 48 "${lengths[@]}" --window 90,0 \
         --sinks --lse
     passes --kernel wgmma --page-size 16 --batch 5 --lengths 300:310,1:5,40:90,0,5:0 --causal --dtype bf16
