@@ -13,7 +13,6 @@
 #include "wgmma/packed_work.cuh"
 #include "wgmma/pages.cuh"
 #include "shared/score.cuh"
-#include "wgmma/softmax.cuh"
 
 constexpr int CONSUMERS = FA_WARPS / 4;
 constexpr int BLOCK_THREADS = 128 * (CONSUMERS + 1);
