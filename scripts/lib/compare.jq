@@ -7,6 +7,7 @@ def bare:
         .heads as $heads | .seq_q as $seq | .dim as $dim | del(.flop, .bytes, .pairs) |
         if .kv_heads == $heads then del(.kv_heads) else . end |
         if .seq_kv == $seq then del(.seq_kv) else . end |
+        if .kv_dtype? == .dtype then del(.kv_dtype) else . end |
         if .dim_v == $dim then del(.dim_v) else . end |
         with_entries(select(.value | IN(null, false, 0, "none", "packed", "fp16", "forward") | not))
     end;
@@ -15,7 +16,7 @@ def words:
     if type != "object" then . // "-" else
         "\(.batch),\(over(.heads; .kv_heads)),\(over(.seq_q; .seq_kv)),\(over(.dim; .dim_v))" + typed +
         ([to_entries[] | select(.key | IN("batch", "heads", "kv_heads", "seq_q", "seq_kv", "dim", "dim_v", "dtype",
-            "page_layout") | not) |
+            "kv_dtype", "page_layout") | not) |
             if .key == "scale" then empty elif .value == true then .key elif .key == "op" then .value
             elif .key == "lengths" then "\(.value.q | length) lengths" else "\(.key) \(.value | tojson)" end] |
             map(" " + .) | add // "")

@@ -48,7 +48,7 @@ def one_file($launcher):
 def task: "attention_b\(.batch)_h\(.heads)_kv\(.kv_heads)_q\(.seq_q)_kv\(.seq_kv)_d\(.dim)_\(mask)";
 
 # Dense attention alone: no option of docs/features.md, no gradients.
-def dense: .problem | (.dim_v // .dim) == .dim and (.op // "forward") == "forward" and
+def dense: .problem | (.dim_v // .dim) == .dim and (.op // "forward") == "forward" and .kv_dtype != "e4m3" and
     ([.window, .chunk, .softcap, .sinks, .alibi, .bias, .lengths, .page_size, .v_in_k,
         if .mask == "none" then null else .mask end] | any | not);
 
@@ -77,7 +77,8 @@ def csv:
      "p50_us", "p90_us", "tflops", "registers", "smem_bytes", "spill_bytes", "vs", "ratio", "ratio_low", "ratio_high",
      "git", "code_sha256", "time", "op"] as $names |
     ($names, (.[] | (.problem // {}) + (.knobs // {}) + . +
-        {ratio_low: .ratio_ci95[0]?, ratio_high: .ratio_ci95[1]?} | [.[$names[]]])) | @csv;
+        {ratio_low: .ratio_ci95[0]?, ratio_high: .ratio_ci95[1]?} +
+        (.problem // {} | if fp8_cache then {dtype: "\(.dtype)/e4m3"} else {} end) | [.[$names[]]])) | @csv;
 
 # A FlashInfer Trace folder. Lines of one path belong to one file. A definition is attention with fixed heads, dim and
 # mask; batch and lengths are the workload's. A record of --definition and --workload keeps these: row.published.

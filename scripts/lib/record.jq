@@ -1,7 +1,9 @@
 # Words about a record of fa_bench and its problem.
 
+# K and V are FP8 under queries of 16 bits.
+def fp8_cache: .kv_dtype? == "e4m3" and .dtype != "e4m3";
 # The element type of a problem in the names that results are compared by: " bf16"; of FP16, the default, nothing.
-def typed: if (.dtype // "fp16") == "fp16" then "" else " \(.dtype)" end;
+def typed: (if (.dtype // "fp16") == "fp16" then "" else " \(.dtype)" end) + if fp8_cache then " kv e4m3" else "" end;
 # The type as options of fa_bench: none for FP16.
 # What a record's problem asks for beyond dense forward, as options. Of lengths only that there are some: the machine
 # code does not depend on more.
@@ -10,8 +12,8 @@ def feature_options:
     (select(.lengths?) | "--lengths 64,64"), (.window? // empty | "--window \(.[0]),\(.[1])"),
     (.chunk? // empty | "--chunk \(.)"), (.softcap? // empty | "--softcap \(.)"), (select(.sinks?) | "--sinks"),
     (select(.alibi?) | "--alibi"), (select(.bias?) | "--bias"), (select(.mask? == "tree") | "--mask tree"),
-    (.page_size? // empty | "--page-size \(.)"), (select(.op? == "backward") | "--op backward"),
-    (select(.deterministic?) | "--deterministic");
+    (.page_size? // empty | "--page-size \(.)"), (select(fp8_cache) | "--kv-dtype e4m3"),
+    (select(.op? == "backward") | "--op backward"), (select(.deterministic?) | "--deterministic");
 def typed_options: if (.dtype // "fp16") == "fp16" then empty else "--dtype \(.dtype)" end;
 
 # What tables, pages and summaries share.

@@ -37,7 +37,7 @@ while IFS=$'\t' read -r _ file base options _; do
         kernels/mma_decode) tile="--m 16 --n 16 --warps 2 --stages 2" ;;
         kernels/wgmma_mla) tile="--arch sm_90a --m 64 --n 64 --warps 8 --stages 2 --swizzle 1" ;;
         kernels/wgmma_decode) tile="--arch sm_90a --m 64 --n 64 --warps 4 --stages 2 --swizzle 1" ;;
-        kernels/mma) tile="--m 64 --n 64 --warps 4 --stages 2 --swizzle 1" ;;
+        kernels/mma | kernels/mma_fp8) tile="--m 64 --n 64 --warps 4 --stages 2 --swizzle 1" ;;
         examples/mma_plain) tile="--m 32 --n 32 --warps 2 --stages 2" ;;
         *) tile="--m 64 --n 1 --warps 2" ;;
     esac

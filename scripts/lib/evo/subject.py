@@ -135,4 +135,6 @@ def group_of(record, gpu, target, conditions=""):
     shape = ",".join(str(problem.get(name)) for name in ("batch", "heads", "kv_heads", "seq_q", "seq_kv", "dim"))
     mask, dtype = "causal" if problem.get("causal") else "full", problem.get("dtype") or "fp16"
     typed = "" if dtype == "fp16" else f" {dtype}"
+    if dtype != "e4m3" and problem.get("kv_dtype") == "e4m3":
+        typed += " kv e4m3"
     return f"{gpu}|{target}|{shape},{mask}{typed}|{dig(record, 'config.acc') or 'fp32'}{conditions}"
