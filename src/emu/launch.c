@@ -188,9 +188,11 @@ static void *work(void *argument)
             if (!seats[i] && !(seats[i] = cluster_make(launch, i)))
                 break;
             fa_emu_catch_faults(seats[i]->block[0], true);
-            do
-                begun |= run_next(launch, seats[i]);
-            while (!seats[i]->paused && !seats[i]->stopped && has_more(launch));
+            bool ran;
+            do {
+                ran = run_next(launch, seats[i]);
+                begun |= ran;
+            } while (ran && !seats[i]->paused && !seats[i]->stopped);
             fa_emu_catch_faults(seats[i]->block[0], false);
         }
     }

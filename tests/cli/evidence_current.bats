@@ -98,10 +98,11 @@ current() { scripts/evidence/evidence_current.sh "$@"; }
 @test "code_hashes.sh: a rule counts where it matches, the default tile where no rule serves every problem" {
     counted() { # JQ: on the options of every rule
         jq -L scripts/lib -r 'import "tiles" as m; m::hashes' --argjson only '[]' --arg archs sm_80,sm_89,sm_90a \
-            <<<'[{"name": "k", "kind": "hand", "variant_of": null, "min_arch": 80, "defaults": {"m": 1}, "rules": [
-                {"serves": "k", "max_dim": 64, "config": {"m": 2}, "min_arch": 89, "max_arch": 89},
-                {"serves": "k", "max_dim": 128, "config": {"m": 3}, "min_arch": 90},
-                {"serves": "k", "max_dim": 256, "config": {"m": 4}, "causal": true}]}]' |
+            <<<'[{"name": "k", "kind": "hand", "op": "forward", "variant_of": null, "min_arch": 80,
+                 "defaults": {"m": 1}, "rules": [
+                {"serves": "k", "op": "forward", "max_dim": 64, "config": {"m": 2}, "min_arch": 89, "max_arch": 89},
+                {"serves": "k", "op": "forward", "max_dim": 128, "config": {"m": 3}, "min_arch": 90},
+                {"serves": "k", "op": "forward", "max_dim": 256, "config": {"m": 4}, "causal": true}]}]' |
             sed -E 's/.*--arch ([^ ]*) .*(--m [0-9]+) #k:(.*)/\1 \2 \3/' | sort -u
     }
     [ "$(counted)" = "sm_80 --m 1 4
