@@ -101,7 +101,7 @@ make_work
 start=$EPOCHREALTIME
 registry=$("$bench" --list-kernels --json -)
 grep -aqE '^(public|hidden) .*--op backward' "${opt[problems]}" && default=default_backward || default=default
-incumbent=${opt[incumbent]:-$(jq -r --arg of $default '.[] | select(.[$of]) | .variant_of // .name' <<<"$registry")}
+incumbent=${opt[incumbent]:-$(jq -r --arg of "$default" '.[] | select(.[$of]) | .variant_of // .name' <<<"$registry")}
 [[ -n $incumbent_file ]] || kernel_exists "${incumbent%%:*}" || die 2 "--incumbent: no kernel '${incumbent%%:*}'"
 : >"$work/stages"
 bound=(--bound)

@@ -22,9 +22,11 @@ instructions_are_as_claimed() { # ARCH CONDITION
     for kernel in $(jq -r "$rows | select($2) | .name" "$work/kernels.json"); do
         claim=$(jq -r --arg k "$kernel" '.[] | select(.name == $k) | .tensor_cores' "$work/kernels.json")
         [[ $claim == wgmma && $1 == sm_89 ]] && continue
-        "$disassemble" "$(cubin_of --kernel "$kernel" --arch "$1" $(dims_of "$kernel"))" >"$work/sass" || return 1
+        own=$(jq -r --arg k "$kernel" '.[] | select(.name == $k) |
+            "--op \(.op)" + if .dtype then " --dtype \(.dtype)" else "" end' "$work/kernels.json")
+        "$disassemble" "$(cubin_of --kernel "$kernel" --arch "$1" $own $(dims_of "$kernel"))" >"$work/sass" || return 1
         grep -q 'EXIT' "$work/sass" || { echo "nothing disassembled for $kernel"; return 1; }
-        hmma=$(grep -c 'HMMA\.' "$work/sass" || true) hgmma=$(grep -c 'HGMMA\.' "$work/sass" || true)
+        hmma=$(grep -c '[HQ]MMA\.' "$work/sass" || true) hgmma=$(grep -c '[HQ]GMMA\.' "$work/sass" || true) # Q: FP8
         case $claim in
             none) [[ $hmma -eq 0 && $hgmma -eq 0 ]] ;;
             wgmma) [[ $hgmma -gt 0 ]] ;;
