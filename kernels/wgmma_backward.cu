@@ -16,7 +16,7 @@ constexpr int M = FA_M, N = FA_N, STAGES = FA_STAGES;
 constexpr int BOXES = ceil_div(FA_DIM, 64), DIM_PAD = BOXES * 64; /* boxes of 64 columns, zero past dim */
 constexpr bool HALVES_ARE_COLUMNS = BOXES == 2;                   /* of dQ */
 static_assert((FA_FEATURES & FA_FEATURE_BACKWARD) != 0, "wgmma_backward: computes gradients, for --op backward");
-static_assert(FA_DIM % 8 == 0 && FA_DIM >= 16 && FA_DIM <= 128, "wgmma_backward: dim must be up to 128");
+static_assert(FA_DIM % 8 == 0 && FA_DIM >= 16 && FA_DIM <= 128, "wgmma_backward serves --dim up to 128 only");
 static_assert(M == (HALVES_ARE_COLUMNS ? 64 : 128) && N == 128, "m must be 128, above dim 64 it must be 64; n 128");
 static_assert(FA_WARPS == 12, "wgmma_backward: warps must be 12: two warpgroups that compute, one that loads");
 static_assert(STAGES == 1 || STAGES == 2, "wgmma_backward: stages must be 1 or 2");
@@ -32,6 +32,8 @@ constexpr int DQ_AT = DS_AT + 2 * DS_BYTES, ROWS_AT = DQ_AT + 2 * DQ_BYTES, BARS
 constexpr int SMEM_BYTES = 1024 + BARS_AT + 8 * (1 + 2 * STAGES);
 constexpr int LOADERS = 128, CONSUMERS = 256;
 constexpr int PRODUCER_REGISTERS = 40, CONSUMER_REGISTERS = 232;
+/* A second way for tiles without a mask would spill here. */
+constexpr bool ALWAYS_MASKED = FA_CAUSAL && FA_DIM <= 64;
 
 FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = SMEM_BYTES, .grid = FA_GRID_KEYS,
                .workspace_bytes_per_block = static_cast<fa_i64>(M) * WORKSPACE_BYTES_PER_ROW, .tma_q_rows = M,
@@ -53,16 +55,19 @@ __device__ __forceinline__ unsigned stage_at(const shared_layout &at, int stage)
     return at.base + STAGES_AT + stage * STAGE_BYTES;
 }
 
-/* The query tiles of a block, heads outermost; stage and phase of the ring. */
+/* The query tiles of a block, heads outermost; count: those that are over. */
 struct query_loop {
-    int head, tile, left, stage;
-    unsigned phase;
+    int head, tile, left, count;
 };
+
+/* Of the ring. */
+__device__ __forceinline__ int stage_of(const query_loop &loop) { return loop.count % STAGES; }
+__device__ __forceinline__ unsigned phase_of(const query_loop &loop) { return loop.count / STAGES & 1; }
 
 __device__ __forceinline__ query_loop first_query_tile(const fa_params &p, const key_block &block)
 {
     const int group = p.heads / p.kv_heads;
-    return {block.kv_head * group, block.begin, (block.end - block.begin) * group, 0, 0};
+    return {block.kv_head * group, block.begin, (block.end - block.begin) * group, 0};
 }
 
 __device__ __forceinline__ void advance(query_loop &loop, const key_block &block)
@@ -70,8 +75,7 @@ __device__ __forceinline__ void advance(query_loop &loop, const key_block &block
     loop.left--;
     if (++loop.tile == block.end)
         loop.tile = block.begin, loop.head++;
-    if (++loop.stage == STAGES)
-        loop.stage = 0, loop.phase ^= 1;
+    loop.count++;
 }
 
 /* dO of a tile, swizzled as TMA does it, and the rows' numbers; what is not there is 0. */
@@ -117,15 +121,15 @@ __device__ __forceinline__ void produce(const fa_params &p, const key_block &blo
         }
     }
     for (; loop.left > 0; advance(loop, block)) {
-        const unsigned full = at.full_bar + 8 * loop.stage, to = stage_at(at, loop.stage);
-        mbarrier_wait(at.empty_bar + 8 * loop.stage, loop.phase ^ 1);
+        const unsigned full = at.full_bar + 8 * stage_of(loop), to = stage_at(at, stage_of(loop));
+        mbarrier_wait(at.empty_bar + 8 * stage_of(loop), phase_of(loop) ^ 1);
         if (thread == 0) {
             mbarrier_arrive_expect(full, Q_BYTES);
             for (int box = 0; box < BOXES; ++box)
                 tma_load(to + box * Q_BOX_BYTES, &p.q_map, full, box * 64, first_query + loop.tile * M, loop.head,
                          of_queries);
         }
-        load_dout(p, block, loop, to + Q_BYTES, smem + ROWS_AT + loop.stage * M * 8, thread);
+        load_dout(p, block, loop, to + Q_BYTES, smem + ROWS_AT + stage_of(loop) * M * 8, thread);
         cp_async_wait<0>();
         fence_async_proxy();
         mbarrier_arrive(full);
@@ -234,7 +238,7 @@ __device__ __forceinline__ void tile_pairs(unsigned (&p_r)[M / 4], unsigned (&ds
                                            const key_block &block, const consumer_state &w, const query_loop &loop,
                                            const shared_layout &at, const unsigned char *smem)
 {
-    const unsigned q_at = stage_at(at, loop.stage), keys_at = at.base + w.group * 64 * BOX_ROW_BYTES;
+    const unsigned q_at = stage_at(at, stage_of(loop)), keys_at = at.base + w.group * 64 * BOX_ROW_BYTES;
     const head_scores scores = scores_of_head(p, block.seq, loop.head);
     float s[M / 2], dp[M / 2];
     fence_operand(s);
@@ -246,9 +250,9 @@ __device__ __forceinline__ void tile_pairs(unsigned (&p_r)[M / 4], unsigned (&ds
     wgmma_wait<0>();
     fence_operand(s);
     fence_operand(dp);
-    make_pairs<1, M / 8>(
+    make_pairs<1, M / 8, ALWAYS_MASKED>(
         p, block, scores, w.group * 64 + w.thread / 32 * 16, loop.tile * M, 0,
-        reinterpret_cast<const float *>(smem + ROWS_AT + loop.stage * M * 8),
+        reinterpret_cast<const float *>(smem + ROWS_AT + stage_of(loop) * M * 8),
         [&](int, int t, int i) { return s[4 * t + i]; }, [&](int, int t, int i) { return dp[4 * t + i]; },
         [&](int, int t, int h, unsigned p_pair, unsigned ds_pair) {
             p_r[2 * t + h] = p_pair;
@@ -256,15 +260,14 @@ __device__ __forceinline__ void tile_pairs(unsigned (&p_r)[M / 4], unsigned (&ds
         });
 }
 
-/* The five products of a query tile. buffer: which of the two of dS. */
+/* The five products of a query tile. dS has two buffers. */
 __device__ __forceinline__ void consume_tile(const fa_params &p, const key_block &block, consumer_state &w,
-                                             const query_loop &loop, const shared_layout &at, unsigned char *smem,
-                                             int buffer, bool first)
+                                             const query_loop &loop, const shared_layout &at, unsigned char *smem)
 {
-    const unsigned q_at = stage_at(at, loop.stage), ds_at = at.base + DS_AT + buffer * DS_BYTES;
+    const unsigned q_at = stage_at(at, stage_of(loop)), ds_at = at.base + DS_AT + loop.count % 2 * DS_BYTES;
     unsigned p_r[M / 4], ds_r[M / 4];
     float dq[32];
-    mbarrier_wait(at.full_bar + 8 * loop.stage, loop.phase);
+    mbarrier_wait(at.full_bar + 8 * stage_of(loop), phase_of(loop));
     tile_pairs(p_r, ds_r, p, block, w, loop, at, smem);
     store_ds(ds_at + w.group * Q_BOX_BYTES, ds_r, w.thread);
     fence_async_proxy();
@@ -272,8 +275,8 @@ __device__ __forceinline__ void consume_tile(const fa_params &p, const key_block
     fence_operand(w.dk);
     fence_operand(dq);
     wgmma_fence();
-    issue_sums(w.dv, p_r, q_at + Q_BYTES, !first);
-    issue_sums(w.dk, ds_r, q_at, !first);
+    issue_sums(w.dv, p_r, q_at + Q_BYTES, loop.count > 0);
+    issue_sums(w.dk, ds_r, q_at, loop.count > 0);
     wgmma_commit();
     bar_sync(BAR_DS, CONSUMERS);
     issue_dq(dq, ds_at, at.base, w.group);
@@ -284,7 +287,7 @@ __device__ __forceinline__ void consume_tile(const fa_params &p, const key_block
     fence_operand(dq);
     __syncwarp();
     if (w.thread % 32 == 0)
-        mbarrier_arrive(at.empty_bar + 8 * loop.stage);
+        mbarrier_arrive(at.empty_bar + 8 * stage_of(loop));
     add_dq(dq, gradients_of(p, block.seq, loop.head), smem + DQ_AT + w.group * DQ_BYTES, loop.tile * M, block.seq.seq_q,
            turn_of(p, block, loop.tile * M), w.group, w.thread);
 }
@@ -304,8 +307,8 @@ __device__ __forceinline__ void consume(const fa_params &p, const key_block &blo
     if (loop.left > 0)
         mbarrier_wait(at.keys_bar, 0);
 #pragma unroll 1
-    for (int i = 0; loop.left > 0; ++i, advance(loop, block))
-        consume_tile(p, block, w, loop, at, smem, i % 2, i == 0);
+    for (; loop.left > 0; advance(loop, block))
+        consume_tile(p, block, w, loop, at, smem);
     if (thread < 64)
         tma_store_wait_read();
     const int first_key = block.key0 + group * 64;
@@ -321,7 +324,7 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
     unsigned char *smem = raw_smem + (1024 - smem_address(raw_smem) % 1024) % 1024;
     const unsigned bars = smem_address(smem) + BARS_AT;
     const shared_layout at = {smem_address(smem), bars, bars + 8, bars + 8 + 8 * STAGES};
-    const int group = threadIdx.x / 128, thread = threadIdx.x % 128;
+    const int group = uniform_by_shuffle(threadIdx.x / 128), thread = threadIdx.x % 128;
     key_block block;
     if (!find_keys(block, p))
         return;

@@ -215,12 +215,15 @@ __device__ __forceinline__ void make_pairs_of(const fa_params &p, const key_bloc
 {
     const sequence &seq = block.seq;
     const int lane = threadIdx.x % WARP_SIZE, first_key = block.key0 + key + lane / 4;
+    /* With the causal mask alone, one number: the last key that the first row sees, counted from first_key. */
+    constexpr bool BY_DIAGONAL = FA_CAUSAL && !HAS_FIRST_KEY;
+    const int diagonal = position_of(seq, row0 + query + lane % 4 * 2) - first_key;
 #pragma unroll
     for (int t = 0; t < TILES8; ++t) {
         const int at = query + t * 8 + lane % 4 * 2;
         const float2 lse2 = *reinterpret_cast<const float2 *>(lse2_s + at);
         const float2 delta = *reinterpret_cast<const float2 *>(lse2_s + FA_M + at);
-        const key_range seen[2] = {keys_seen(p, seq, row0 + at), keys_seen(p, seq, row0 + at + 1)};
+        [[maybe_unused]] const key_range seen[2] = {keys_seen(p, seq, row0 + at), keys_seen(p, seq, row0 + at + 1)};
 #pragma unroll
         for (int b = 0; b < BANDS; ++b)
 #pragma unroll
@@ -232,7 +235,9 @@ __device__ __forceinline__ void make_pairs_of(const fa_params &p, const key_bloc
                     const float product = s(b, t, 2 * h + e);
                     const float score = modified_score(p, seq, scores, product, row0 + at + e, key_here);
                     const float weight = exp2_approx(fmaf(score, scores.scale_log2, -(e == 0 ? lse2.x : lse2.y)));
-                    pair_p[e] = MASKED && (key_here < seen[e].first || key_here >= seen[e].end) ? 0.0f : weight;
+                    const bool hidden = BY_DIAGONAL ? b * 16 + h * 8 - t * 8 - e > diagonal
+                                                    : key_here < seen[e].first || key_here >= seen[e].end;
+                    pair_p[e] = MASKED && hidden ? 0.0f : weight;
                     pair_ds[e] =
                         pair_p[e] * (dp(b, t, 2 * h + e) - (e == 0 ? delta.x : delta.y)) * score_slope(scores, product);
                 }
@@ -241,13 +246,13 @@ __device__ __forceinline__ void make_pairs_of(const fa_params &p, const key_bloc
     }
 }
 
-template <int BANDS, int TILES8, class S, class DP, class PUT>
+template <int BANDS, int TILES8, bool ALWAYS_MASKED = false, class S, class DP, class PUT>
 __device__ __forceinline__ void make_pairs(const fa_params &p, const key_block &block, const head_scores &scores,
                                            int key, int row0, int query, const float *lse2_s, const S &s, const DP &dp,
                                            const PUT &put)
 {
     const key_range seen = keys_seen_by_all(p, block.seq, row0, min(row0 + FA_M, block.seq.seq_q) - 1);
-    if (seen.first > block.key0 || seen.end < block.key0 + FA_N)
+    if (ALWAYS_MASKED || seen.first > block.key0 || seen.end < block.key0 + FA_N)
         make_pairs_of<true, BANDS, TILES8>(p, block, scores, key, row0, query, lse2_s, s, dp, put);
     else
         make_pairs_of<false, BANDS, TILES8>(p, block, scores, key, row0, query, lse2_s, s, dp, put);
