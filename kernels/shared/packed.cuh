@@ -82,12 +82,7 @@ __device__ __forceinline__ bool find_scheduled_tile(packed_tile &tile, sequence 
     for (int first = 0; first < p.batch; first += WARP_SIZE) {
         const sequence_load load = load_of_sequence(p, first + lane, tile.group);
         const int splits = max(ceil_div(load.keys, most), 1), mine = load.tiles * splits;
-        int end = mine; /* of this lane's sequence */
-#pragma unroll
-        for (int step = 1; step < WARP_SIZE; step *= 2) {
-            const int before = __shfl_up_sync(ALL_LANES, end, step);
-            end += lane >= step ? before : 0;
-        }
+        const int end = sum_up_to_lane(mine); /* of this lane's sequence */
         const unsigned later = __ballot_sync(ALL_LANES, end > index);
         if (later != 0) {
             const int found = __ffs(static_cast<int>(later)) - 1;

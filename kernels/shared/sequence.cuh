@@ -35,6 +35,18 @@ __device__ __forceinline__ sequence sequence_of(const fa_params &p, int batch)
     return {batch, p.seq_q, p.seq_kv, 0, 0};
 }
 
+/* The sum over the lanes up to this one. A whole warp calls. */
+__device__ __forceinline__ int sum_up_to_lane(int value)
+{
+    const int lane = threadIdx.x % WARP_SIZE;
+#pragma unroll
+    for (int step = 1; step < WARP_SIZE; step *= 2) {
+        const int before = __shfl_up_sync(ALL_LANES, value, step);
+        value += lane >= step ? before : 0;
+    }
+    return value;
+}
+
 /* The sequence of tile `tile` of a head, and `tile` counted from the first of that sequence. The tiles of the sequences
  * follow each other, ceil(seq_q * heads_packed / TILE_M) of each. False: the sequences end before this tile. A whole
  * warp calls: each lane looks at one sequence. */
@@ -46,12 +58,7 @@ __device__ __forceinline__ bool find_sequence(sequence &seq, int &tile, const fa
         const int batch = first + lane;
         const int rows = batch < p.batch ? length_of(p.start_q, p.used_q, batch) * heads_packed : 0;
         const int tiles = (rows + TILE_M - 1) / TILE_M;
-        int end = tiles; /* of this lane's sequence */
-#pragma unroll
-        for (int step = 1; step < WARP_SIZE; step *= 2) {
-            const int before = __shfl_up_sync(ALL_LANES, end, step);
-            end += lane >= step ? before : 0;
-        }
+        const int end = sum_up_to_lane(tiles); /* of this lane's sequence */
         const unsigned later = __ballot_sync(ALL_LANES, end > tile);
         if (later != 0) {
             const int found = __ffs(static_cast<int>(later)) - 1;

@@ -41,12 +41,7 @@ __device__ __forceinline__ warp_parts parts_of_warp(const fa_params &p, int unit
 /* The same where the parts of a tile are those of neighbouring blocks. block: the first. */
 __device__ __forceinline__ warp_parts parts_of_blocks(const fa_params &p, int block, int warp, int lane)
 {
-    char *workspace_g = static_cast<char *>(p.workspace) + 16;
-    warp_parts parts;
-    parts.counter_g = reinterpret_cast<int *>(workspace_g) + block * FA_WARPS + warp;
-    workspace_g += static_cast<fa_i64>(p.tiles) * FA_SPLITS * FA_WARPS * 4;
-    parts.lane_g = reinterpret_cast<float4 *>(workspace_g) +
-                   (static_cast<fa_i64>(block) * FA_WARPS + warp) * (PART_FLOATS / 4) + lane;
+    warp_parts parts = parts_of_warp(p, block, warp, lane);
     parts.stride = FA_WARPS * (PART_FLOATS / 4);
     return parts;
 }

@@ -258,22 +258,27 @@ fa_status fa_npy_size(const char *folder, fa_options *options, fa_reason *why)
     return FA_PASS;
 }
 
-/* Into *elements or *descales. */
+/* The numbers of a file's bytes into *elements or *descales. */
+static fa_status take(const char *path, const char *file, size_t size, const wanted *want, uint16_t **elements,
+                      float **descales, fa_reason *why)
+{
+    const char *contents = NULL;
+    FA_TRY(find_contents(path, file, size, want, &contents, why));
+    return want->fp32 ? take_descales(path, contents, want, descales, why)
+                      : take_elements(path, contents, want, elements, why);
+}
+
 static fa_status load_one(const char *folder, const char *name, const wanted *want, uint16_t **elements,
                           float **descales, fa_reason *why)
 {
     char *path = fa_format("%s/%s.npy", folder, name), *file = NULL;
-    const char *contents = NULL;
     size_t size = 0;
     fa_status status = FA_USAGE;
     fa_reason inner;
     if (fa_read_file(path, &file, &size, &inner) == FA_PASS)
-        status = find_contents(path, file, size, want, &contents, why);
+        status = take(path, file, size, want, elements, descales, why);
     else
         fa_refuse(why, FA_USAGE, "--load: %s", inner.text);
-    if (status == FA_PASS)
-        status = want->fp32 ? take_descales(path, contents, want, descales, why)
-                            : take_elements(path, contents, want, elements, why);
     free(file);
     free(path);
     return status;

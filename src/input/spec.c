@@ -223,7 +223,7 @@ static int32_t rule_number(const fa_rule *rule)
 }
 
 /* Row, source and knobs for this target; of a registry kernel the first rule that matches the problem decides. */
-static fa_status select_tile(const fa_problem *problem, int32_t sm_count, fa_spec *spec, fa_reason *why)
+static void select_tile(const fa_problem *problem, int32_t sm_count, fa_spec *spec)
 {
     static const fa_knobs of_source = {.m = 64, .n = 64, .warps = 4, .vec = 8, .stages = 1, .splits = 1};
     spec->knobs = of_source;
@@ -235,7 +235,7 @@ static fa_status select_tile(const fa_problem *problem, int32_t sm_count, fa_spe
         spec->row = spec->asked;
         spec->rule = rule_number(rule);
         if (rule != NULL)
-            FA_TRY(fa_registry_find(rule->variant, &spec->row, why));
+            spec->row = fa_registry_serves(rule);
         spec->kind = spec->row->kind;
         spec->knobs = rule != NULL ? rule->knobs : spec->row->knobs;
         if (spec->kind == FA_KIND_HAND)
@@ -244,7 +244,6 @@ static fa_status select_tile(const fa_problem *problem, int32_t sm_count, fa_spe
     overlay(&spec->knobs, &spec->set);
     if (spec->knobs.splits == 0)
         spec->knobs.splits = fa_splits_choose(spec->row, &spec->knobs, problem, sm_count);
-    return FA_PASS;
 }
 
 const char *fa_spec_arch(const fa_options *options)
@@ -296,7 +295,8 @@ static fa_status make(const fa_options *options, const fa_problem *problem, cons
             FA_TRY(fa_registry_find(kernel, &spec->asked, why));
         snprintf(spec->name, sizeof spec->name, "%s", spec->asked->name);
     }
-    return select_tile(problem, limits.sm_count, spec, why);
+    select_tile(problem, limits.sm_count, spec);
+    return FA_PASS;
 }
 
 fa_status fa_spec_make(const fa_options *options, const fa_problem *problem, fa_spec *spec, fa_reason *why)
@@ -335,7 +335,8 @@ fa_status fa_spec_for_device(const fa_problem *problem, const char *device_arch,
         snprintf(spec->arch, sizeof spec->arch, "%.12s%s", device_arch,
                  fa_arch_cc(device_arch) >= 90 && strchr(device_arch, 'a') == NULL ? "a" : "");
     FA_TRY(fa_arch_limits_of(spec->arch, &limits, why));
-    return select_tile(problem, sm_count > 0 ? sm_count : limits.sm_count, spec, why);
+    select_tile(problem, sm_count > 0 ? sm_count : limits.sm_count, spec);
+    return FA_PASS;
 }
 
 size_t fa_spec_defines(const fa_spec *spec, fa_define defines[FA_SPEC_DEFINES_MAX])

@@ -9,6 +9,14 @@ static void put_place(cJSON *object, const fa_place *place)
     put(object, "row", place->row);
 }
 
+/* Of an element. */
+static void put_worst(cJSON *object, const fa_place *place)
+{
+    cJSON *worst = object_in(object, "worst");
+    put_place(worst, place);
+    put(worst, "col", place->col);
+}
+
 static cJSON *verdict_json(const fa_verdict *v)
 {
     cJSON *reference = cJSON_CreateObject();
@@ -24,9 +32,7 @@ static cJSON *verdict_json(const fa_verdict *v)
     cJSON_AddStringToObject(reference, "fixed_rule", v->baseline_fails ? "baseline_fails" : "applies");
     put(reference, "mismatches", (double)v->mismatches);
     put(reference, "nonfinite", (double)v->nonfinite);
-    cJSON *worst = object_in(reference, "worst");
-    put_place(worst, &v->worst);
-    put(worst, "col", v->worst.col);
+    put_worst(reference, &v->worst);
     put_text(reference, "failure", v->failure);
     return reference;
 }
@@ -55,9 +61,7 @@ static void put_gradients(cJSON *check, const fa_check_result *c)
         put(of, "mismatches", (double)v->mismatches);
         put(of, "nonfinite", (double)v->nonfinite);
         put(of, "repeats_max_abs", v->repeats_max_abs);
-        cJSON *worst = object_in(of, "worst");
-        put_place(worst, &v->worst);
-        put(worst, "col", v->worst.col);
+        put_worst(of, &v->worst);
         put_text(of, "failure", v->failure);
     }
 }

@@ -1,50 +1,34 @@
-/* The .npy reader: find_contents and what takes the numbers read the bytes of a file that --load names. */
+/* The .npy reader: `take` reads the bytes of a file that --load names. */
 #include "input/npy.c"
 
-static void read_as(const uint8_t *data, size_t size, fa_dtype dtype, unsigned exponent)
+/* `exponent`: its bits are all set in an element that is not finite. */
+static void read_as(const uint8_t *data, size_t size, const wanted *want, unsigned exponent)
 {
-    enum { COUNT = 48 };
-    const wanted want = {.dtype = dtype, .rank = 4, .shape = {1, 2, 3, 8}};
     char *file = fa_alloc(size + 1);
-    const char *contents = NULL;
     uint16_t *values = NULL;
+    float *descales = NULL;
     fa_reason why = {""};
     memcpy(file, data, size);
-    if (find_contents("fuzz.npy", file, size, &want, &contents, &why) == FA_PASS &&
-        take_elements("fuzz.npy", contents, &want, &values, &why) == FA_PASS)
-        for (int i = 0; i < COUNT; i++)
-            FA_ASSERT((values[i] & exponent) != exponent, "element %d is not finite", i);
-    else
-        FA_ASSERT(why.text[0] != '\0', "a refusal without a reason");
-    free(values);
-    free(file);
-}
-
-/* Descales, which are FP32. */
-static void read_descales(const uint8_t *data, size_t size)
-{
-    enum { COUNT = 6 };
-    const wanted want = {.fp32 = true, .rank = 2, .shape = {2, 3}};
-    char *file = fa_alloc(size + 1);
-    const char *contents = NULL;
-    float *values = NULL;
-    fa_reason why = {""};
-    memcpy(file, data, size);
-    if (find_contents("fuzz.npy", file, size, &want, &contents, &why) == FA_PASS &&
-        take_descales("fuzz.npy", contents, &want, &values, &why) == FA_PASS)
-        for (int i = 0; i < COUNT; i++)
-            FA_ASSERT(values[i] > 0.0f, "descale %d is not above 0", i);
-    else
-        FA_ASSERT(why.text[0] != '\0', "a refusal without a reason");
+    const fa_status status = take("fuzz.npy", file, size, want, &values, &descales, &why);
+    FA_ASSERT(status == FA_PASS || why.text[0] != '\0', "a refusal without a reason");
+    for (size_t i = 0; status == FA_PASS && i < count_of(want); i++)
+        if (want->fp32)
+            FA_ASSERT(descales[i] > 0.0f, "descale %zu is not above 0", i);
+        else
+            FA_ASSERT((values[i] & exponent) != exponent, "element %zu is not finite", i);
+    free(descales);
     free(values);
     free(file);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    read_as(data, size, FA_DTYPE_FP16, 0x7C00);
-    read_as(data, size, FA_DTYPE_BF16, 0x7F80);
-    read_as(data, size, FA_DTYPE_E4M3, FA_POISON_E4M3);
-    read_descales(data, size);
+    wanted want = {.dtype = FA_DTYPE_FP16, .rank = 4, .shape = {1, 2, 3, 8}};
+    read_as(data, size, &want, 0x7C00);
+    want.dtype = FA_DTYPE_BF16;
+    read_as(data, size, &want, 0x7F80);
+    want.dtype = FA_DTYPE_E4M3;
+    read_as(data, size, &want, FA_POISON_E4M3);
+    read_as(data, size, &(wanted){.fp32 = true, .rank = 2, .shape = {2, 3}}, 0);
     return 0;
 }
