@@ -1,21 +1,17 @@
 #!/usr/bin/env bash
 # What a person or a model reads before the next kernel: the task, the best so far, what failed, what figures advise.
+#
+# usage: scripts/brief.sh [options]
+#   --from DIR         a sweep's folder or evidence/<gpu> (default: the GPU's own, else the first that has a
+#                      leaderboard or a ladder)
+#   --scores FILE      scores of evaluate.sh, JSON Lines or a list: what a search has tried (repeatable)
+#   --problems FILE    the task, as evaluate.sh takes it (default scripts/lib/score/problems.txt), without hidden lines
+#   --arch sm_XX       compile target (default: the leaderboard's or the ladder's, else sm_89)
+#   --chars N          at most so many bytes (default 8000, at least 4000): the longest lists are cut first
+#   --out FILE         write to FILE, not to stdout
+# Prints Markdown. Measures nothing. FA_BENCH names the binary (default ./fa_bench).
+# Exit: 0, 2 usage, 4 not run (no fa_bench, no jq).
 set -euo pipefail
-
-usage() {
-    cat <<'USAGE'
-usage: scripts/brief.sh [options]
-  --from DIR         a sweep's folder or evidence/<gpu> (default: the GPU's own, else the first that has a
-                     leaderboard or a ladder)
-  --scores FILE      scores of evaluate.sh, JSON Lines or a list: what a search has tried (repeatable)
-  --problems FILE    the task, as evaluate.sh takes it (default scripts/lib/score/problems.txt), without hidden lines
-  --arch sm_XX       compile target (default: the leaderboard's or the ladder's, else sm_89)
-  --chars N          at most so many bytes (default 8000, at least 4000): the longest lists are cut first
-  --out FILE         write to FILE, not to stdout
-Prints Markdown. Measures nothing. FA_BENCH names the binary (default ./fa_bench).
-Exit: 0, 2 usage, 4 not run (no fa_bench, no jq).
-USAGE
-}
 
 here=$(dirname "${BASH_SOURCE[0]}") # paths are below the caller's folder, so that one stays
 # shellcheck source=scripts/lib/common.sh

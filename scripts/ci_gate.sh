@@ -3,47 +3,43 @@
 # (scripts/lib/gate/problems.py), every value of every knob of its tile (scripts/lib/gate/knobs.py), the emulator's
 # primitives beside the GPU's, then speed ratios against the committed baseline of this GPU. Without a GPU the emulator
 # runs the same classes at small sizes and the rest is NOT-RUN.
+#
+# usage: scripts/ci_gate.sh [options]
+#   --require-gpu     no GPU, or no emulator beside it, is a failure, not a NOT-RUN
+#   --kernel NAME[,NAME...]  only these kernels (repeatable)
+#   --library FILE    the matrix for this library (include/fa_library.h) instead (repeatable; GPU only): what it refuses
+#                     in its own words is skipped
+#   --source FILE.cu  a kernel that is not registered; its tile options, if any, after --
+#   --dtype TYPE      fp16 (default), bf16 or e4m3: the matrix in that type. Without --kernel only kernels that serve it
+#   --draws N         problems drawn at random for each kernel (default: 60; emulator: 12; --race: 6; --sanitize: 4)
+#   --seed S          of the draws (default: a new one each time, so that no kernel is made for the draws; --race,
+#                     --sanitize: 1). The gate says it; each draw is a line of options, so a failing one runs alone
+#   --fail-fast       begin no case after one that failed
+#   --shrink SEC      how long to look for the smallest problem that still fails, a kernel (default: 30; 0: do not)
+#   --out DIR         records, junit.xml and summary.json (default: build/gate)
+#   --jobs N          runs at once while checking (default: the cores); timing is always one at a time
+#   --sanitize        compute-sanitizer's four tools over every kernel instead of the matrix: one seed, short sequences,
+#                     every edge of the matrix, and each value of the knobs that choose other code
+#   --race            the emulator's matrix under its race detector, one seed, whatever GPU there is
+#   --conform         conformance of the emulator alone: tests/emu/conform, tests/emu/ptx and, on sm_90,
+#                     tests/emu/hopper give the same words there and on the GPU
+#   --resume FILE     with --sanitize: cases.jsonl of an earlier run, or .gz. A case that did not fail there, with the
+#                     same options on the same kind of GPU and the same machine code (of a library: version and sources
+#                     around it), is taken over with its commit
+#   --quick           a fifth of the matrix; one problem of each feature; of the tile space one other value of each
+#                     knob, drawn by the seed; no pairs
+#   --seconds SEC     begin no case after so long, end those that run ten seconds later: the rest is NOT-RUN
+#   --dry-run         print the runs, do nothing
+# The tile space: FA_SPACE of the file, or of the kernel's row and its variants'. Each value of each knob has small
+# problems, all other knobs at their defaults; then pairs of values, drawn by the seed (on a GPU 32 of a kernel at most,
+# on the emulator 12; --race: no pairs). A tile that is infeasible gives way to others with the same value; a value for
+# which none is feasible is skipped and named. A knob in the options after -- stays as it is. Libraries have no space.
+# Features (docs/features.md): those that the kernel serves, alone and in pairs drawn by the seed. What it needs leaves
+# problems out: they are skipped with the reason, and problems like them take their place.
+# Exit: 0 all passed, 1 something failed, 2 usage, 4 nothing could run, or not all of it. FA_BENCH names the binary
+# (default ./fa_bench), EMU_CASE the one that runs a conformance kernel (default: beside FA_BENCH, or
+# build/tests/emu/emu_case).
 set -euo pipefail
-
-usage() {
-    cat <<'EOF'
-usage: scripts/ci_gate.sh [options]
-  --require-gpu     no GPU, or no emulator beside it, is a failure, not a NOT-RUN
-  --kernel NAME[,NAME...]  only these kernels (repeatable)
-  --library FILE    the matrix for this library (include/fa_library.h) instead (repeatable; GPU only): what it refuses
-                    in its own words is skipped
-  --source FILE.cu  a kernel that is not registered; its tile options, if any, after --
-  --dtype TYPE      fp16 (default), bf16 or e4m3: the matrix in that type. Without --kernel only kernels that serve it
-  --draws N         problems drawn at random for each kernel (default: 60; emulator: 12; --race: 6; --sanitize: 4)
-  --seed S          of the draws (default: a new one each time, so that no kernel is made for the draws; --race,
-                    --sanitize: 1). The gate says it; each draw is a line of options, so a failing one runs alone
-  --fail-fast       begin no case after one that failed
-  --shrink SEC      how long to look for the smallest problem that still fails, a kernel (default: 30; 0: do not)
-  --out DIR         records, junit.xml and summary.json (default: build/gate)
-  --jobs N          runs at once while checking (default: the cores); timing is always one at a time
-  --sanitize        compute-sanitizer's four tools over every kernel instead of the matrix: one seed, short sequences,
-                    every edge of the matrix, and each value of the knobs that choose other code
-  --race            the emulator's matrix under its race detector, one seed, whatever GPU there is
-  --conform         conformance of the emulator alone: tests/emu/conform, tests/emu/ptx and, on sm_90, tests/emu/hopper
-                    give the same words there and on the GPU
-  --resume FILE     with --sanitize: cases.jsonl of an earlier run, or .gz. A case that did not fail there, with the
-                    same options on the same kind of GPU and the same machine code (of a library: version and sources
-                    around it), is taken over with its commit
-  --quick           a fifth of the matrix; one problem of each feature; of the tile space one other value of each
-                    knob, drawn by the seed; no pairs
-  --seconds SEC     begin no case after so long, end those that run ten seconds later: the rest is NOT-RUN
-  --dry-run         print the runs, do nothing
-The tile space: FA_SPACE of the file, or of the kernel's row and its variants'. Each value of each knob has small
-problems, all other knobs at their defaults; then pairs of values, drawn by the seed (on a GPU 32 of a kernel at most,
-on the emulator 12; --race: no pairs). A tile that is infeasible gives way to others with the same value; a value for
-which none is feasible is skipped and named. A knob in the options after -- stays as it is. Libraries have no space.
-Features (docs/features.md): those that the kernel serves, alone and in pairs drawn by the seed. What it needs leaves
-problems out: they are skipped with the reason, and problems like them take their place.
-Exit: 0 all passed, 1 something failed, 2 usage, 4 nothing could run, or not all of it. FA_BENCH names the binary
-(default ./fa_bench), EMU_CASE the one that runs a conformance kernel (default: beside FA_BENCH, or
-build/tests/emu/emu_case).
-EOF
-}
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/lib/common.sh

@@ -1,26 +1,22 @@
 #!/usr/bin/env bash
 # Results, old and new: what is faster, slower, within the noise, by the intervals.
+#
+# usage: scripts/compare.sh [options] OLD NEW
+#        scripts/compare.sh [options] --history FILE...
+#   --history          of all files together: each kernel's results in the order of their times, each against the one
+#                      before
+#   --tiles            a tile is compared with itself (default: a kernel's fastest tile with its fastest tile)
+#   --kernel NAME[,NAME...]   these alone; repeatable
+#   --noise PERCENT    a difference up to this is noise, whatever the intervals say (default 1)
+#   --json             JSON Lines, one per comparison, not a table
+#   --out FILE         write to FILE, not to stdout
+# A file has records of fa_bench (--json), lines of a leaderboard, a leaderboard, or rows of new_over_old.json, as JSON,
+# a list or JSON Lines, plain or .gz; a folder is a sweep's. Results are the same case when kernel, problem, GPU and
+# pace are. Where both were paired by --vs with the same machine code, the ratios to it are compared, else the times:
+# what differs between two processes (clock, temperature) is in no interval, so a claim needs --vs. A tile that was
+# measured again counts once, the last time.
+# Exit: 0, 1 something is slower or no longer right, 2 usage, 4 not run (no jq).
 set -euo pipefail
-
-usage() {
-    cat <<'USAGE'
-usage: scripts/compare.sh [options] OLD NEW
-       scripts/compare.sh [options] --history FILE...
-  --history          of all files together: each kernel's results in the order of their times, each against the one
-                     before
-  --tiles            a tile is compared with itself (default: a kernel's fastest tile with its fastest tile)
-  --kernel NAME[,NAME...]   these alone; repeatable
-  --noise PERCENT    a difference up to this is noise, whatever the intervals say (default 1)
-  --json             JSON Lines, one per comparison, not a table
-  --out FILE         write to FILE, not to stdout
-A file has records of fa_bench (--json), lines of a leaderboard, a leaderboard, or rows of new_over_old.json, as JSON, a
-list or JSON Lines, plain or .gz; a folder is a sweep's. Results are the same case when kernel, problem, GPU and pace
-are. Where both were paired by --vs with the same machine code, the ratios to it are compared, else the times: what
-differs between two processes (clock, temperature) is in no interval, so a claim needs --vs. A tile that was measured
-again counts once, the last time.
-Exit: 0, 1 something is slower or no longer right, 2 usage, 4 not run (no jq).
-USAGE
-}
 
 here=$(dirname "${BASH_SOURCE[0]}") # paths are below the caller's folder, so that one stays
 # shellcheck source=scripts/lib/common.sh

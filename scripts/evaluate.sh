@@ -1,30 +1,27 @@
 #!/usr/bin/env bash
 # One number for one kernel file: proven on the emulator, compiled, proven and timed on the GPU against an incumbent.
+#
+# usage: scripts/evaluate.sh CANDIDATE.cu [options] [-- fa_bench options for every run, e.g. --m 32 --timeout 60]
+#   --problems FILE    what to run (default scripts/lib/score/problems.txt, which explains the format)
+#   --incumbent SPEC   what the candidate is timed against, as in fa_bench --vs: a kernel of the registry or a FILE.cu,
+#                      with its tile (light:m=32,warps=4) or without (default: the bench's default kernel)
+#   --score BY         speed: geometric mean of the paired ratios of the GPU (default)
+#                      bound: how much lower the static bound is than the incumbent's; no GPU
+#                      emulator: 1 for a candidate that is right on the emulator; no GPU
+#   --stages LIST      of emulator,compile,gpu (default: all three)
+#   --arch sm_XX       compile target (default: the GPU's, sm_89 without one)
+#   --out FILE         write the score to FILE, not to stdout
+#   --fresh            do not take the score from the cache
+# Prints one line of JSON, schema fa_bench.score/1 (tests/schemas/). Stages are gates: the first run
+# that fails ends the evaluation. `combined_score` is 0 when anything is wrong, null when its stage did not run. What a
+# model may read is all but `private`, the results of the hidden problems. A candidate sets its tile in a line of its
+# own:
+#   // fa_bench: --m 64 --warps 4        knobs of fa_bench and nothing else
+# and what it cannot do without in another (// FA_NEEDS: packed mha): problems that this leaves out do not count.
+# The same code, problems, options and bench give the same score from the cache, under $XDG_CACHE_HOME/fa_bench_scores.
+# Exit: 0 whenever there is a score, 2 usage, 4 not run (no fa_bench, no jq, no --bound where it is asked for, a
+# candidate that was written meanwhile), 6 the score cannot be written to --out.
 set -euo pipefail
-
-usage() {
-    cat <<'USAGE'
-usage: scripts/evaluate.sh CANDIDATE.cu [options] [-- fa_bench options for every run, e.g. --m 32 --timeout 60]
-  --problems FILE    what to run (default scripts/lib/score/problems.txt, which explains the format)
-  --incumbent SPEC   what the candidate is timed against, as in fa_bench --vs: a kernel of the registry or a FILE.cu,
-                     with its tile (light:m=32,warps=4) or without (default: the bench's default kernel)
-  --score BY         speed: geometric mean of the paired ratios of the GPU (default)
-                     bound: how much lower the static bound is than the incumbent's; no GPU
-                     emulator: 1 for a candidate that is right on the emulator; no GPU
-  --stages LIST      of emulator,compile,gpu (default: all three)
-  --arch sm_XX       compile target (default: the GPU's, sm_89 without one)
-  --out FILE         write the score to FILE, not to stdout
-  --fresh            do not take the score from the cache
-Prints one line of JSON, schema fa_bench.score/1 (tests/schemas/). Stages are gates: the first run
-that fails ends the evaluation. `combined_score` is 0 when anything is wrong, null when its stage did not run. What a
-model may read is all but `private`, the results of the hidden problems. A candidate sets its tile in a line of its own:
-  // fa_bench: --m 64 --warps 4        knobs of fa_bench and nothing else
-and what it cannot do without in another (// FA_NEEDS: packed mha): problems that this leaves out do not count.
-The same code, problems, options and bench give the same score from the cache, under $XDG_CACHE_HOME/fa_bench_scores.
-Exit: 0 whenever there is a score, 2 usage, 4 not run (no fa_bench, no jq, no --bound where it is asked for, a candidate
-that was written meanwhile), 6 the score cannot be written to --out.
-USAGE
-}
 
 here=$(dirname "${BASH_SOURCE[0]}") # paths are below the caller's folder, so that one stays
 # shellcheck source=scripts/lib/common.sh

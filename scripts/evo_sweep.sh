@@ -1,40 +1,37 @@
 #!/usr/bin/env bash
 # Searches a kernel's tile space: every candidate compiled, proven, timed; only a paired comparison beats the leader.
+#
+# usage: scripts/evo_sweep.sh [options] [-- fa_bench options, e.g. --seq 4096 --causal --acc fp16]
+#   --kernel NAME[,NAME...]  default FA_KERNEL, else the bench's default; several are swept one after the other
+#   --source FILE.cu         a file of your own, whose FA_SPACE states its knobs and their values
+#   --strategy grid|random|evo|tpe   default evo; tpe is Optuna's tree-structured Parzen estimator
+#   --budget N               candidates of a kernel at most (default 64, the whole space with --seconds)
+#   --seconds SEC            no candidate begins after that
+#   --seed N                 default 1
+#   --out DIR                default evidence/<gpu>; holds leaderboard.jsonl (append-only; a .gz of it is
+#                            unpacked), leaderboard.json and micro_best.json
+#   --pool N                 candidates being compiled and checked while one is timed (default: three quarters of the
+#                            cores, 2 to 12 for each GPU; on hosts 12)
+#   --jobs N                 GPUs of this machine at once: the first N, or of CUDA_VISIBLE_DEVICES (default 1)
+#   --sshloginfile FILE      hosts for GNU parallel, with the same GPU, --jobs of them each; the repository at the same
+#                            path there
+#   --prune BY               do not run a candidate that is slower than the fastest so far by its bound, which loses no
+#                            winner, or by the low end of its estimate, which skips far more and can lose one:
+#                            none (default), bound or estimate; needs nvdisasm (docs/profiling.md)
+#   --dry-run                print the first candidates, run nothing
+# A knob among the fa_bench options (--warps 8) stays at that value. The fastest tiles are tried with register limits
+# (--maxreg) that let more blocks onto a multiprocessor. Candidates are explored with --seeds 1 --check cpu
+# (FP64 attention, before and after the timing) --warmup-ms 60 --max-time 0.1 unless these are given; what cannot beat
+# the best so far is not timed to the end (--beat BEST; docs/sweeps.md). Before one leads it
+# passes five fresh seeds (or --seeds) against every reference and beats the incumbent by --vs, with the whole protocol,
+# in two fresh processes.
+# A result is keyed by content (source, options, compiler, driver, GPU, problem, protocol): what is there is not
+# measured again, and a sweep that was killed goes on where it was. FA_BENCH names the binary (default: the
+# repository's).
+# Without a GPU a sweep is not run, but for -- --device emu, which compiles and checks candidates and times none.
+# Exit: 0, 2 usage, 4 not run (no GPU, fa_bench, python3, parallel or optuna; a host that is dead), 6 the results cannot
+# be written.
 set -euo pipefail
-
-usage() {
-    cat <<'USAGE'
-usage: scripts/evo_sweep.sh [options] [-- fa_bench options, e.g. --seq 4096 --causal --acc fp16]
-  --kernel NAME[,NAME...]  default FA_KERNEL, else the bench's default; several are swept one after the other
-  --source FILE.cu         a file of your own, whose FA_SPACE states its knobs and their values
-  --strategy grid|random|evo|tpe   default evo; tpe is Optuna's tree-structured Parzen estimator
-  --budget N               candidates of a kernel at most (default 64, the whole space with --seconds)
-  --seconds SEC            no candidate begins after that
-  --seed N                 default 1
-  --out DIR                default evidence/<gpu>; holds leaderboard.jsonl (append-only; a .gz of it is
-                           unpacked), leaderboard.json and micro_best.json
-  --pool N                 candidates being compiled and checked while one is timed (default: three quarters of the
-                           cores, 2 to 12 for each GPU; on hosts 12)
-  --jobs N                 GPUs of this machine at once: the first N, or of CUDA_VISIBLE_DEVICES (default 1)
-  --sshloginfile FILE      hosts for GNU parallel, with the same GPU, --jobs of them each; the repository at the same
-                           path there
-  --prune BY               do not run a candidate that is slower than the fastest so far by its bound, which loses no
-                           winner, or by the low end of its estimate, which skips far more and can lose one:
-                           none (default), bound or estimate; needs nvdisasm (docs/profiling.md)
-  --dry-run                print the first candidates, run nothing
-A knob among the fa_bench options (--warps 8) stays at that value. The fastest tiles are tried with register limits
-(--maxreg) that let more blocks onto a multiprocessor. Candidates are explored with --seeds 1 --check cpu
-(FP64 attention, before and after the timing) --warmup-ms 60 --max-time 0.1 unless these are given; what cannot beat the
-best so far is not timed to the end (--beat BEST; docs/sweeps.md). Before one leads it
-passes five fresh seeds (or --seeds) against every reference and beats the incumbent by --vs, with the whole protocol,
-in two fresh processes.
-A result is keyed by content (source, options, compiler, driver, GPU, problem, protocol): what is there is not measured
-again, and a sweep that was killed goes on where it was. FA_BENCH names the binary (default: the repository's).
-Without a GPU a sweep is not run, but for -- --device emu, which compiles and checks candidates and times none.
-Exit: 0, 2 usage, 4 not run (no GPU, fa_bench, python3, parallel or optuna; a host that is dead), 6 the results cannot
-be written.
-USAGE
-}
 
 here=$(dirname "${BASH_SOURCE[0]}") # paths are below the caller's folder, so that one stays
 # shellcheck source=scripts/lib/common.sh

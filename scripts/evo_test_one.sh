@@ -1,16 +1,12 @@
 #!/usr/bin/env bash
 # One variant: compiled, proven, timed; one line for people, one record for machines, the bench's exit code.
+#
+# usage: scripts/evo_test_one.sh M WARPS VEC [--kernel NAME | --source FILE.cu] [--json FILE] [--dry-run]
+#                                [-- more fa_bench options]
+# The kernel is --source, else --kernel, else FA_KERNEL, else the bench's default. The record goes to FILE
+# (default: nowhere); with "-" to standard output, and the line to standard error.
+# FA_BENCH names the binary (default: the repository's). Exit codes are fa_bench's.
 set -euo pipefail
-
-usage() {
-    cat <<'EOF'
-usage: scripts/evo_test_one.sh M WARPS VEC [--kernel NAME | --source FILE.cu] [--json FILE] [--dry-run]
-                               [-- more fa_bench options]
-The kernel is --source, else --kernel, else FA_KERNEL, else the bench's default. The record goes to FILE
-(default: nowhere); with "-" to standard output, and the line to standard error.
-FA_BENCH names the binary (default: the repository's). Exit codes are fa_bench's.
-EOF
-}
 
 here=$(dirname "${BASH_SOURCE[0]}") # FILE is below the caller's folder, so that one stays
 # shellcheck source=scripts/lib/common.sh

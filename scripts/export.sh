@@ -1,32 +1,30 @@
 #!/usr/bin/env bash
 # Records and leaderboards in the formats of other tools.
+#
+# usage: scripts/export.sh --format FORMAT [options] [FILE or FOLDER...]
+#   --format csv                  a line per record
+#   --format markdown             a table
+#   --format t4                   results in the T4 schema of autotuners (Kernel Tuner, BAT)
+#   --format kernel-tuner-cache   a cache file, which Kernel Tuner's simulation mode replays without a GPU
+#   --format flashinfer           a FlashInfer Trace folder (--out FOLDER) of records: definitions, workloads,
+#                                 solutions (kernels without tensor maps and CUTLASS) and traces; records of
+#                                 --definition and --workload have these (read where the record's command names them)
+#                                 and no solution
+#   --format kernelbench          files of KernelBench (--out FOLDER): each problem in PyTorch, and the fastest tile of
+#                                 each kernel without tensor maps and CUTLASS as a PyTorch extension; FP16 alone
+#   --format robust-kbench        task folders of robust-kbench (--out FOLDER), likewise
+#   --format rbk-report           rbk_report.json and rbk_report.md (--out FOLDER) of records and rows of peers.json:
+#                                 SDPA, the ladder, the best tile, criteria of success
+#   --kernel NAME[,NAME...]       these alone; repeatable
+#   --group TEXT                  of a leaderboard: groups that contain TEXT alone, e.g. "2,8,8,512,512,64,full"
+#   --status STATUS               these alone, e.g. pass
+#   --out FILE                    write to FILE, not to stdout
+# A FILE has records of fa_bench (--json) or lines of a leaderboard, as JSON, a list or JSON Lines, plain or .gz. A
+# FOLDER is a sweep's: its leaderboard.jsonl. Of results with the same key the last counts. A cache file takes one
+# kernel and one group; a point of the space without a result is InvalidConfig there, marked unrecorded (--strategy grid
+# leaves none).
+# Exit: 0, 2 usage or nothing to export, 4 not run (no jq).
 set -euo pipefail
-
-usage() {
-    cat <<'USAGE'
-usage: scripts/export.sh --format FORMAT [options] [FILE or FOLDER...]
-  --format csv                  a line per record
-  --format markdown             a table
-  --format t4                   results in the T4 schema of autotuners (Kernel Tuner, BAT)
-  --format kernel-tuner-cache   a cache file, which Kernel Tuner's simulation mode replays without a GPU
-  --format flashinfer           a FlashInfer Trace folder (--out FOLDER) of records: definitions, workloads,
-                                solutions (kernels without tensor maps and CUTLASS) and traces; records of --definition
-                                and --workload have these (read where the record's command names them) and no solution
-  --format kernelbench          files of KernelBench (--out FOLDER): each problem in PyTorch, and the fastest tile of
-                                each kernel without tensor maps and CUTLASS as a PyTorch extension; FP16 alone
-  --format robust-kbench        task folders of robust-kbench (--out FOLDER), likewise
-  --format rbk-report           rbk_report.json and rbk_report.md (--out FOLDER) of records and rows of peers.json:
-                                SDPA, the ladder, the best tile, criteria of success
-  --kernel NAME[,NAME...]       these alone; repeatable
-  --group TEXT                  of a leaderboard: groups that contain TEXT alone, e.g. "2,8,8,512,512,64,full"
-  --status STATUS               these alone, e.g. pass
-  --out FILE                    write to FILE, not to stdout
-A FILE has records of fa_bench (--json) or lines of a leaderboard, as JSON, a list or JSON Lines, plain or .gz. A FOLDER
-is a sweep's: its leaderboard.jsonl. Of results with the same key the last counts. A cache file takes one kernel and one
-group; a point of the space without a result is InvalidConfig there, marked unrecorded (--strategy grid leaves none).
-Exit: 0, 2 usage or nothing to export, 4 not run (no jq).
-USAGE
-}
 
 here=$(dirname "${BASH_SOURCE[0]}") # paths are below the caller's folder, so that one stays
 # shellcheck source=scripts/lib/common.sh

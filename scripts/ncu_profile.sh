@@ -1,20 +1,17 @@
 #!/usr/bin/env bash
 # Nsight Compute on one launch of one variant that passed its check: report, metrics as JSON, gates.
+#
+# usage: scripts/ncu_profile.sh [options] [fa_bench options, e.g. --kernel NAME --m 32 --warps 8 --vec 4]
+#   --out DIR           report (.ncu-rep), its CSV, the record and the metrics (default: build/ncu)
+#   --thresholds FILE   the gates (default: scripts/lib/ncu/thresholds.json)
+#   --import CSV        judge a recorded report (ncu --import R --page raw --csv --print-units base) instead of
+#                       profiling
+#   --record FILE       with --import: the bench's record of that run
+#   --dry-run           print the command, do nothing
+# One launch of fa_kernel is profiled in a run that only checks (no timing loop, no clock changes). FA_BENCH names the
+# binary (default ./fa_bench). Exit: 0 every gate passed, 1 a gate failed or the kernel is wrong or infeasible, 2 usage,
+# 4 NOT-RUN (no ncu, no GPU, no permission, or a metric missing).
 set -euo pipefail
-
-usage() {
-    cat <<'USAGE'
-usage: scripts/ncu_profile.sh [options] [fa_bench options, e.g. --kernel NAME --m 32 --warps 8 --vec 4]
-  --out DIR           report (.ncu-rep), its CSV, the record and the metrics (default: build/ncu)
-  --thresholds FILE   the gates (default: scripts/lib/ncu/thresholds.json)
-  --import CSV        judge a recorded report (ncu --import R --page raw --csv --print-units base) instead of profiling
-  --record FILE       with --import: the bench's record of that run
-  --dry-run           print the command, do nothing
-One launch of fa_kernel is profiled in a run that only checks (no timing loop, no clock changes). FA_BENCH names the
-binary (default ./fa_bench). Exit: 0 every gate passed, 1 a gate failed or the kernel is wrong or infeasible, 2 usage,
-4 NOT-RUN (no ncu, no GPU, no permission, or a metric missing).
-USAGE
-}
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/lib/common.sh

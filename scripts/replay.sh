@@ -1,23 +1,19 @@
 #!/usr/bin/env bash
 # Compares the strategies of evo_sweep.sh over candidates that were measured before; needs no GPU.
+#
+# usage: scripts/replay.sh LEADERBOARD [options]
+#        scripts/replay.sh --table FILE
+#   LEADERBOARD      leaderboard.jsonl or its .gz (default: studies/sweep_candidates.jsonl.gz)
+#   --strategy NAME[,NAME...]   default grid,random,evo,tpe
+#   --seeds N        searches of each but grid (default 8)
+#   --budget N       candidates of a search (default 64)
+#   --batch N        asked for at once, twice as many at first (default 6)
+#   --out FILE       the curves, a line per kernel and strategy (default: stdout)
+#   --table FILE     such curves as Markdown
+# A search is offered the recorded candidates alone, and learns their recorded times. A curve is the best time found
+# after N candidates over the best recorded, as the median and the worst of the seeds.
+# Exit: 0, 2 usage, 4 not run (no python3, jq or Python package optuna), 6 FILE cannot be written.
 set -euo pipefail
-
-usage() {
-    cat <<'USAGE'
-usage: scripts/replay.sh LEADERBOARD [options]
-       scripts/replay.sh --table FILE
-  LEADERBOARD      leaderboard.jsonl or its .gz (default: studies/sweep_candidates.jsonl.gz)
-  --strategy NAME[,NAME...]   default grid,random,evo,tpe
-  --seeds N        searches of each but grid (default 8)
-  --budget N       candidates of a search (default 64)
-  --batch N        asked for at once, twice as many at first (default 6)
-  --out FILE       the curves, a line per kernel and strategy (default: stdout)
-  --table FILE     such curves as Markdown
-A search is offered the recorded candidates alone, and learns their recorded times. A curve is the best time found
-after N candidates over the best recorded, as the median and the worst of the seeds.
-Exit: 0, 2 usage, 4 not run (no python3, jq or Python package optuna), 6 FILE cannot be written.
-USAGE
-}
 
 here=$(dirname "${BASH_SOURCE[0]}") # paths are below the caller's folder, so that one stays
 # shellcheck source=scripts/lib/common.sh

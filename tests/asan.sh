@@ -1,19 +1,15 @@
 #!/usr/bin/env bash
 # The whole driver under AddressSanitizer, UndefinedBehaviorSanitizer and LeakSanitizer: builds a copy of the tree with
 # them and runs the suites.
+#
+# usage: tests/asan.sh [--json FILE] [SUITE...]
+#   SUITE         of tests/run_all.sh (default: unit emu cli)
+#   --json FILE   summary (default build/asan.json)
+# Every process of the bench is checked for leaks as it exits, the child that compiles and checks included; a leak, an
+# error or undefined behaviour ends it with an exit code that no test expects. That LeakSanitizer works here is tried
+# first: exit 4 where it does not.
+# Exit: 0 all passed, 1 a test failed, 2 usage, 4 no sanitizers here. Also: make test-asan.
 set -euo pipefail
-
-usage() {
-    cat <<'EOT'
-usage: tests/asan.sh [--json FILE] [SUITE...]
-  SUITE         of tests/run_all.sh (default: unit emu cli)
-  --json FILE   summary (default build/asan.json)
-Every process of the bench is checked for leaks as it exits, the child that compiles and checks included; a leak, an
-error or undefined behaviour ends it with an exit code that no test expects. That LeakSanitizer works here is tried
-first: exit 4 where it does not.
-Exit: 0 all passed, 1 a test failed, 2 usage, 4 no sanitizers here. Also: make test-asan.
-EOT
-}
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/lib/common.sh

@@ -1,13 +1,11 @@
 #!/usr/bin/env bash
 # The documents are true: every option, file and link they name exists; pictures are XML that a browser can show; tables
 # and generated pages are current; README.md is short. tests/cli/docs.bats runs their commands.
+#
+# usage: tests/check_docs.sh [--no-compile]
+#   --no-compile   what a table calls current is not compiled again
+# Exit: 0, 1 and a line per thing that is not true, 2 usage, 4 not run (no fa_bench, no jq).
 set -euo pipefail
-
-usage() {
-    echo "usage: tests/check_docs.sh [--no-compile]
-  --no-compile   what a table calls current is not compiled again
-Exit: 0, 1 and a line per thing that is not true, 2 usage, 4 not run (no fa_bench, no jq)."
-}
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/lib/common.sh

@@ -1,13 +1,11 @@
 #!/usr/bin/env bash
 # What launches of CUTLASS's Sm80 GEMM answer on this GPU (docs/cutlass.md). PASS or FAIL per case.
+#
+# usage: tests/cutlass_gpu.sh [--build]
+# Builds two programs with nvcc (NVCC names it) in build/library, for sm_80 with sm_90 and for sm_75 alone, where they
+# are not there; then runs them, but not with --build.
+# Exit: 0 all passed, 1 one failed, 2 usage, 4 NOT-RUN (no GPU, no nvcc, no headers: scripts/setup.sh cutlass).
 set -euo pipefail
-
-usage() {
-    echo "usage: tests/cutlass_gpu.sh [--build]
-Builds two programs with nvcc (NVCC names it) in build/library, for sm_80 with sm_90 and for sm_75 alone, where they are
-not there; then runs them, but not with --build.
-Exit: 0 all passed, 1 one failed, 2 usage, 4 NOT-RUN (no GPU, no nvcc, no headers: scripts/setup.sh cutlass)."
-}
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/lib/common.sh

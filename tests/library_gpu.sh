@@ -1,12 +1,10 @@
 #!/usr/bin/env bash
 # --library on a GPU: runtime-API and driver-API code, graphs, pairs, and libraries that fail. PASS or FAIL per case.
+#
+# usage: tests/library_gpu.sh
+# Builds the libraries with nvcc (NVCC names it) in build/library, then runs them.
+# Exit: 0 all passed, 1 one failed, 2 usage, 4 NOT-RUN (no GPU, no nvcc).
 set -euo pipefail
-
-usage() {
-    echo "usage: tests/library_gpu.sh
-Builds the libraries with nvcc (NVCC names it) in build/library, then runs them.
-Exit: 0 all passed, 1 one failed, 2 usage, 4 NOT-RUN (no GPU, no nvcc)."
-}
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/lib/common.sh

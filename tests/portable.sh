@@ -1,18 +1,14 @@
 #!/usr/bin/env bash
 # Does the tarball of `make portable` run on a bare Debian 12 and a bare Ubuntu 24.04? In chroots made by debootstrap.
+#
+# usage: tests/portable.sh [options]
+#   --on NAME     bookworm (Debian 12) or noble (Ubuntu 24.04); repeatable (default: both)
+#   --keep DIR    the chroots go to DIR, where a later call finds them (default: a folder that is deleted)
+# In each chroot, beside g++ only: the program starts, says that no g++ is there when its PATH has none (exit 4), and
+# with g++ runs a kernel on the emulator. KEYRING_noble and KEYRING_bookworm name the distributions' keyrings (default:
+# those of ubuntu-keyring and debian-archive-keyring).
+# Exit: 0, 1 it does not run, 2 usage, 4 NOT-RUN: not root, no debootstrap, no mount, no network or no keyring.
 set -euo pipefail
-
-usage() {
-    cat <<'USAGE'
-usage: tests/portable.sh [options]
-  --on NAME     bookworm (Debian 12) or noble (Ubuntu 24.04); repeatable (default: both)
-  --keep DIR    the chroots go to DIR, where a later call finds them (default: a folder that is deleted)
-In each chroot, beside g++ only: the program starts, says that no g++ is there when its PATH has none (exit 4), and with
-g++ runs a kernel on the emulator. KEYRING_noble and KEYRING_bookworm name the distributions' keyrings (default: those
-of ubuntu-keyring and debian-archive-keyring).
-Exit: 0, 1 it does not run, 2 usage, 4 NOT-RUN: not root, no debootstrap, no mount, no network or no keyring.
-USAGE
-}
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/lib/common.sh

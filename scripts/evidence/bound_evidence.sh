@@ -1,24 +1,20 @@
 #!/usr/bin/env bash
 # Holds the static bound against every measured time in the evidence: none may lie below its bound. Needs no GPU.
+#
+# usage: scripts/evidence/bound_evidence.sh [options] [FILE...]
+#   --out FILE       summary (default evidence/h200/bound.json); its points beside it as FILE.points.jsonl.gz
+#   --sample N       at most N points of each file, spread evenly (default 0: all)
+#   --jobs N         at once (default: the cores)
+#   --judge          compile nothing: count the points beside --out again
+# FILE: evidence of an H200, .json, .jsonl or .gz (default: every file there with times of kernels of ours, as it is and
+# as it was at every earlier commit; a time that stands in several counts once).
+# Each configuration is compiled once with --bound, from kernels/ of the commit that it was measured at, or from today's
+# where that commit is not in the history; fa_bench's cache keeps modules and listings. A point is held against its
+# bound at the clock that it was measured with, or the highest where the row has none. Only a point whose machine code
+# is what was timed proves something; how many are not is counted.
+# Exit: 0, 1 when a point lies below its bound, 2 usage, 4 not run: no jq, NVRTC, nvdisasm or headers that a kernel
+# needs; then nothing is written. FA_BENCH names the binary (default ./fa_bench).
 set -euo pipefail
-
-usage() {
-    cat <<'EOF'
-usage: scripts/evidence/bound_evidence.sh [options] [FILE...]
-  --out FILE       summary (default evidence/h200/bound.json); its points beside it as FILE.points.jsonl.gz
-  --sample N       at most N points of each file, spread evenly (default 0: all)
-  --jobs N         at once (default: the cores)
-  --judge          compile nothing: count the points beside --out again
-FILE: evidence of an H200, .json, .jsonl or .gz (default: every file there with times of kernels of ours, as it is and
-as it was at every earlier commit; a time that stands in several counts once).
-Each configuration is compiled once with --bound, from kernels/ of the commit that it was measured at, or from today's
-where that commit is not in the history; fa_bench's cache keeps modules and listings. A point is held against its bound
-at the clock that it was measured with, or the highest where the row has none. Only a point whose machine code is what
-was timed proves something; how many are not is counted.
-Exit: 0, 1 when a point lies below its bound, 2 usage, 4 not run: no jq, NVRTC, nvdisasm or headers that a kernel needs;
-then nothing is written. FA_BENCH names the binary (default ./fa_bench).
-EOF
-}
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . scripts/lib/common.sh

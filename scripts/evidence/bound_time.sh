@@ -1,21 +1,17 @@
 #!/usr/bin/env bash
 # Times tiles drawn from the spaces of the kernels on a GPU and holds each time against its static bound.
+#
+# usage: scripts/evidence/bound_time.sh [options]
+#   --kernel NAME[,NAME...]    only these; repeatable (default: every kernel of ours)
+#   --sample N      tiles and shapes drawn per kernel, with a fixed seed (default 100; 0: all)
+#   --jobs N        compiled at once, then timed one after the other (default: the cores)
+#   --seconds SEC   for all of them: points left by then are missing (default 0: no limit)
+#   --out FILE      default evidence/h200/bound_timed.jsonl.gz, a JSON line per timed point
+#   --dry-run       print how many points, do nothing
+# Each tile and shape (scripts/lib/bound/shapes.txt) is timed at three batches, a twentieth of a second each; one seed
+# is checked. A time below its bound is an error: of the bound, or of the time. bound_evidence.sh reads FILE.
+# Exit: 0, 1 when a time lies below its bound or a run fails, 2 usage, 4 not run (no GPU). FA_BENCH names the binary.
 set -euo pipefail
-
-usage() {
-    cat <<'EOU'
-usage: scripts/evidence/bound_time.sh [options]
-  --kernel NAME[,NAME...]    only these; repeatable (default: every kernel of ours)
-  --sample N      tiles and shapes drawn per kernel, with a fixed seed (default 100; 0: all)
-  --jobs N        compiled at once, then timed one after the other (default: the cores)
-  --seconds SEC   for all of them: points left by then are missing (default 0: no limit)
-  --out FILE      default evidence/h200/bound_timed.jsonl.gz, a JSON line per timed point
-  --dry-run       print how many points, do nothing
-Each tile and shape (scripts/lib/bound/shapes.txt) is timed at three batches, a twentieth of a second each; one seed is
-checked. A time below its bound is an error: of the bound, or of the time. bound_evidence.sh reads FILE.
-Exit: 0, 1 when a time lies below its bound or a run fails, 2 usage, 4 not run (no GPU). FA_BENCH names the binary.
-EOU
-}
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . scripts/lib/common.sh

@@ -1,56 +1,53 @@
 #!/usr/bin/env bash
 # Makes the committed evidence of this GPU, and of robustness, from the project's own tools.
+#
+# usage: scripts/evidence/evidence.sh PART... [options]
+# Parts that need a GPU, into evidence/<gpu>/; "all" is these with cheats and faults:
+#   gate       every kernel over the problem matrix of correctness (scripts/ci_gate.sh)
+#   sanitize   compute-sanitizer over every kernel (scripts/ci_gate.sh --sanitize; goes on from sanitize.cases.jsonl.gz)
+#   parity     every kernel beside PyTorch on the same inputs, both ways (scripts/evidence/parity.sh)
+#   sweep      the tile spaces of the rungs up to WMMA on the canonical problem: leaderboard, variants per second
+#              (at most --budget candidates and --seconds each; an interrupted sweep goes on)
+#   grid       every point of the WMMA tile grids passes or is infeasible, for this GPU's arch and for sm_89, run as PTX
+#              on a newer GPU (scripts/house/compile_all.sh --run; goes on from the points in <gpu>/)
+#   ladder     every rung against the one below it, and the libraries, on three problems (scripts/evidence/ladder.sh)
+#   versus     the last rung against the fused library, and FlashAttention 3 where its library is built, in one process
+#              over the peers' shapes, at both paces; the default kernel for three dims (scripts/evidence/pairs.sh)
+#   serving    decode, chunked prefill and parts of a wave, a record each (scripts/lib/evidence/serving.txt)
+#   l2         --l2-persist kv: its effect on every rung, warm and after a flush, on the canonical problem and where K
+#              and V are half the L2
+#   lse        the log-sum-exp over dims, masks, tails and grouped heads, and what it costs
+#              (scripts/lib/evidence/lse.txt)
+#   profile    Nsight Compute's gates of the sweeps' winners, and of the other rungs at the tiles of their rules, also
+#              at long sequences of three dims (scripts/ncu_profile.sh)
+#   peers      beside PyTorch's attention, shape by shape (scripts/peers.sh)
+# Parts on whatever device there is, into evidence/robustness/; "robustness" is all of these:
+#   controls   kernels wrong in one way, on the emulator (tests/emu/controls.sh)
+#   mutants    barriers and waits taken out of the kernels (tests/emu/mutants.sh; some minutes)
+#   hopper     wgmma wrong in one way, on the emulator (tests/emu/hopper_mutants.sh; some minutes)
+#   wrong      kernels with one fault each: what an ordinary run catches, and what the gate (tests/wrong)
+#              (this and cheats go on where the file says that they were cut off)
+#   judge      a token changed in the modules that judge: what the unit tests catch (tests/mutate.py; some minutes)
+#   race       the emulator's problem matrix under its race detector (scripts/ci_gate.sh --race; some minutes)
+#   race_controls  kernels with a race and kernels without, under that detector (tests/emu/race.sh; some minutes)
+#   asan       the suites with the driver under ASan, UBSan and LeakSanitizer (tests/asan.sh; some minutes)
+#   fuzz       the fuzzers, --fuzz-seconds each (tests/fuzz/run.sh)
+#   cheats     ways to fool the bench (tests/cheats/run.sh)
+#   faults     kills, damaged caches, full disks; with a GPU the faults on the GPU (tests/faults/run.sh)
+# Options:
+#   --out DIR            instead of evidence/<gpu>/; DIR/robustness instead of evidence/robustness/
+#   --budget N           candidates of a sweep at most (default 150)
+#   --seconds SEC        of a sweep at most (default 120)
+#   --kills N            of the faults without a GPU (default 200)
+#   --fuzz-seconds N     default 600
+#   --sample N           of mutants and of hopper: N of each, drawn by the date (default 0: all)
+#   --dry-run            print the commands, do nothing
+# Several parts run one after the other, also after one that failed. A part that is cut off leaves what it had finished.
+# What goes below evidence/ is of a commit: kernels, driver and scripts must be those of HEAD, and the build too.
+# Exit: 0, 1 a part failed, 2 usage, 4 NOT-RUN (no fa_bench; no GPU for a part that needs one).
+# FA_BENCH names the binary (default ./fa_bench). LADDER_OPTIONS, GRID_OPTIONS and GATE_OPTIONS are passed on to
+# ladder.sh, compile_all.sh --run and ci_gate.sh.
 set -euo pipefail
-
-usage() {
-    cat <<'EOF'
-usage: scripts/evidence/evidence.sh PART... [options]
-Parts that need a GPU, into evidence/<gpu>/; "all" is these with cheats and faults:
-  gate       every kernel over the problem matrix of correctness (scripts/ci_gate.sh)
-  sanitize   compute-sanitizer over every kernel (scripts/ci_gate.sh --sanitize; goes on from sanitize.cases.jsonl.gz)
-  parity     every kernel beside PyTorch on the same inputs, both ways (scripts/evidence/parity.sh)
-  sweep      the tile spaces of the rungs up to WMMA on the canonical problem: leaderboard, variants per second
-             (at most --budget candidates and --seconds each; an interrupted sweep goes on)
-  grid       every point of the WMMA tile grids passes or is infeasible, for this GPU's arch and for sm_89, run as PTX
-             on a newer GPU (scripts/house/compile_all.sh --run; goes on from the points in <gpu>/)
-  ladder     every rung against the one below it, and the libraries, on three problems (scripts/evidence/ladder.sh)
-  versus     the last rung against the fused library, and FlashAttention 3 where its library is built, in one process
-             over the peers' shapes, at both paces; the default kernel for three dims (scripts/evidence/pairs.sh)
-  serving    decode, chunked prefill and parts of a wave, a record each (scripts/lib/evidence/serving.txt)
-  l2         --l2-persist kv: its effect on every rung, warm and after a flush, on the canonical problem and where K and
-             V are half the L2
-  lse        the log-sum-exp over dims, masks, tails and grouped heads, and what it costs (scripts/lib/evidence/lse.txt)
-  profile    Nsight Compute's gates of the sweeps' winners, and of the other rungs at the tiles of their rules, also at
-             long sequences of three dims (scripts/ncu_profile.sh)
-  peers      beside PyTorch's attention, shape by shape (scripts/peers.sh)
-Parts on whatever device there is, into evidence/robustness/; "robustness" is all of these:
-  controls   kernels wrong in one way, on the emulator (tests/emu/controls.sh)
-  mutants    barriers and waits taken out of the kernels (tests/emu/mutants.sh; some minutes)
-  hopper     wgmma wrong in one way, on the emulator (tests/emu/hopper_mutants.sh; some minutes)
-  wrong      kernels with one fault each: what an ordinary run catches, and what the gate (tests/wrong)
-             (this and cheats go on where the file says that they were cut off)
-  judge      a token changed in the modules that judge: what the unit tests catch (tests/mutate.py; some minutes)
-  race       the emulator's problem matrix under its race detector (scripts/ci_gate.sh --race; some minutes)
-  race_controls  kernels with a race and kernels without, under that detector (tests/emu/race.sh; some minutes)
-  asan       the suites with the driver under ASan, UBSan and LeakSanitizer (tests/asan.sh; some minutes)
-  fuzz       the fuzzers, --fuzz-seconds each (tests/fuzz/run.sh)
-  cheats     ways to fool the bench (tests/cheats/run.sh)
-  faults     kills, damaged caches, full disks; with a GPU the faults on the GPU (tests/faults/run.sh)
-Options:
-  --out DIR            instead of evidence/<gpu>/; DIR/robustness instead of evidence/robustness/
-  --budget N           candidates of a sweep at most (default 150)
-  --seconds SEC        of a sweep at most (default 120)
-  --kills N            of the faults without a GPU (default 200)
-  --fuzz-seconds N     default 600
-  --sample N           of mutants and of hopper: N of each, drawn by the date (default 0: all)
-  --dry-run            print the commands, do nothing
-Several parts run one after the other, also after one that failed. A part that is cut off leaves what it had finished.
-What goes below evidence/ is of a commit: kernels, driver and scripts must be those of HEAD, and the build too.
-Exit: 0, 1 a part failed, 2 usage, 4 NOT-RUN (no fa_bench; no GPU for a part that needs one).
-FA_BENCH names the binary (default ./fa_bench). LADDER_OPTIONS, GRID_OPTIONS and GATE_OPTIONS are passed on to
-ladder.sh, compile_all.sh --run and ci_gate.sh.
-EOF
-}
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . scripts/lib/common.sh

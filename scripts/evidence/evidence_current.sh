@@ -1,26 +1,23 @@
 #!/usr/bin/env bash
 # Which rows of the evidence were made with the machine code that compiles today? Needs no GPU.
+#
+# usage: scripts/evidence/evidence_current.sh [options] FILE...
+#   --sample N    only N rows of each file, evenly spread over it (default 0: all)
+#   --jobs N      at once (default: the cores)
+#   --rows        a JSON line for each row instead of a line for each file: file, kernel, git, current; all: how many
+#                 rows the file has
+#   --values      with --rows: each row itself, too, also rows that were infeasible or not run (claims: false)
+# FILE: JSON or JSON lines, also compressed. Compiles the kernel of every row again with the row's own architecture,
+# head dim, mask and configuration, and compares the SHA-256 of the machine code with the row's code_sha256. A comment,
+# a rename or a moved file leaves every row current. A row with --vs is current when both sides are.
+#   - A row whose hash is null is not current; one that was infeasible or not run has no machine code and does not
+#   count.
+#   - A library has no machine code here: it is current while the registry has its name.
+#   - A row that could not be compiled is not looked at: current is null.
+#   - Rows with the same configuration are compiled once; fa_bench's own cache keeps what was compiled.
+# Exit: 0 whatever is current, 2 usage, 4 NOT-RUN: no fa_bench, no jq, no NVRTC, or no headers that a kernel needs.
+# FA_BENCH names the binary (default ./fa_bench).
 set -euo pipefail
-
-usage() {
-    cat <<'EOF'
-usage: scripts/evidence/evidence_current.sh [options] FILE...
-  --sample N    only N rows of each file, evenly spread over it (default 0: all)
-  --jobs N      at once (default: the cores)
-  --rows        a JSON line for each row instead of a line for each file: file, kernel, git, current; all: how many
-                rows the file has
-  --values      with --rows: each row itself, too, also rows that were infeasible or not run (claims: false)
-FILE: JSON or JSON lines, also compressed. Compiles the kernel of every row again with the row's own architecture, head
-dim, mask and configuration, and compares the SHA-256 of the machine code with the row's code_sha256. A comment, a
-rename or a moved file leaves every row current. A row with --vs is current when both sides are.
-  - A row whose hash is null is not current; one that was infeasible or not run has no machine code and does not count.
-  - A library has no machine code here: it is current while the registry has its name.
-  - A row that could not be compiled is not looked at: current is null.
-  - Rows with the same configuration are compiled once; fa_bench's own cache keeps what was compiled.
-Exit: 0 whatever is current, 2 usage, 4 NOT-RUN: no fa_bench, no jq, no NVRTC, or no headers that a kernel needs.
-FA_BENCH names the binary (default ./fa_bench).
-EOF
-}
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . scripts/lib/common.sh

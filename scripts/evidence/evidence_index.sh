@@ -1,22 +1,18 @@
 #!/usr/bin/env bash
 # Writes README.md of an evidence folder: each file, what it shows, the command that makes it, what is current.
+#
+# usage: scripts/evidence/evidence_index.sh [options]
+#   --dir DIR     the folder (repeatable; default: every folder of evidence/ with records of a GPU)
+#   --check       write nothing; exit 1 when README.md is out of step
+#   --no-compile  with --check: takes README.md's word for what is current
+#   --sample N    files of more rows than N: look at N of them, evenly spread (default 50)
+# What is current is decided by scripts/evidence/evidence_current.sh. --check compares all columns but that one without
+# compiling, and looks at two rows of each file that README.md calls wholly current.
+# scripts/lib/evidence/files.json says what each file shows: a file without an entry is an error. What `make report`
+# draws in the folder (report.html, plots/) has none.
+# Exit: 0, 1 out of step or a file without an entry, 2 usage, 4 NOT-RUN (no fa_bench, no jq, no compiler, a row that
+# could not be compiled): nothing is written. FA_BENCH names the binary (default ./fa_bench).
 set -euo pipefail
-
-usage() {
-    cat <<'EOF'
-usage: scripts/evidence/evidence_index.sh [options]
-  --dir DIR     the folder (repeatable; default: every folder of evidence/ with records of a GPU)
-  --check       write nothing; exit 1 when README.md is out of step
-  --no-compile  with --check: takes README.md's word for what is current
-  --sample N    files of more rows than N: look at N of them, evenly spread (default 50)
-What is current is decided by scripts/evidence/evidence_current.sh. --check compares all columns but that one without
-compiling, and looks at two rows of each file that README.md calls wholly current.
-scripts/lib/evidence/files.json says what each file shows: a file without an entry is an error. What `make report`
-draws in the folder (report.html, plots/) has none.
-Exit: 0, 1 out of step or a file without an entry, 2 usage, 4 NOT-RUN (no fa_bench, no jq, no compiler, a row that could
-not be compiled): nothing is written. FA_BENCH names the binary (default ./fa_bench).
-EOF
-}
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . scripts/lib/common.sh

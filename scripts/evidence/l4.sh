@@ -1,19 +1,15 @@
 #!/usr/bin/env bash
 # The page of the L4: what each rung of the ladder cannot be faster than there, and an estimate. Needs no GPU.
+#
+# usage: scripts/evidence/l4.sh [options]
+#   --dir DIR      where README.md and bound.jsonl.gz go (default evidence/l4)
+#   --jobs N       compile so many at once (default: the cores)
+#   --page         the page alone, from DIR/bound.jsonl.gz; compiles nothing
+# Compiles each kernel of the ladder with the tile that its rules select on an L4, with --bound for sm_89: at batch 2,
+# heads 8, length 512, head dim 64, beside other tiles (scripts/lib/l4/tiles.txt), and at the shapes of the peers' grid
+# (scripts/lib/peers/grid.txt).
+# Exit: 0, 2 usage, 4 not run (no fa_bench, no jq, no nvdisasm). FA_BENCH names the binary (default ./fa_bench).
 set -euo pipefail
-
-usage() {
-    cat <<'EOT'
-usage: scripts/evidence/l4.sh [options]
-  --dir DIR      where README.md and bound.jsonl.gz go (default evidence/l4)
-  --jobs N       compile so many at once (default: the cores)
-  --page         the page alone, from DIR/bound.jsonl.gz; compiles nothing
-Compiles each kernel of the ladder with the tile that its rules select on an L4, with --bound for sm_89: at batch 2,
-heads 8, length 512, head dim 64, beside other tiles (scripts/lib/l4/tiles.txt), and at the shapes of the peers' grid
-(scripts/lib/peers/grid.txt).
-Exit: 0, 2 usage, 4 not run (no fa_bench, no jq, no nvdisasm). FA_BENCH names the binary (default ./fa_bench).
-EOT
-}
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . scripts/lib/common.sh

@@ -1,24 +1,20 @@
 #!/usr/bin/env bash
 # The ladder: every rung at its best swept tile over the rung below it at its own, then the libraries over the top.
+#
+# usage: scripts/evidence/ladder.sh [options]
+#   --kernel NAMES    measure only these rungs and libraries, separated by commas (repeatable); the records of the
+#                     others stay (default: all)
+#   --problems FILE   a line of fa_bench options each (default scripts/lib/ladder/problems.txt)
+#   --out FILE        the records, a line each (default build/ladder.jsonl)
+#   --board FILE      the sweeps' leaderboard (default leaderboard.json beside --out)
+#   --max-time SEC    of sampling per step (default 1)
+#   --seconds SEC     start no step after so long (default 0: no limit)
+#   --dry-run         print the steps, do nothing
+# A rung's tile is the best that scripts/evo_sweep.sh found for it on the problem, else the one that its rules give.
+# A step that fails is said and left out; the next rung is measured over the one below it. FILE is written again after
+# every step, so it holds what a run got to. The highest rungs are measured first.
+# Exit: 0 done, 1 a step failed, 2 usage, 4 not run (no GPU). FA_BENCH names the binary (default ./fa_bench).
 set -euo pipefail
-
-usage() {
-    cat <<'EOF'
-usage: scripts/evidence/ladder.sh [options]
-  --kernel NAMES    measure only these rungs and libraries, separated by commas (repeatable); the records of the others
-                    stay (default: all)
-  --problems FILE   a line of fa_bench options each (default scripts/lib/ladder/problems.txt)
-  --out FILE        the records, a line each (default build/ladder.jsonl)
-  --board FILE      the sweeps' leaderboard (default leaderboard.json beside --out)
-  --max-time SEC    of sampling per step (default 1)
-  --seconds SEC     start no step after so long (default 0: no limit)
-  --dry-run         print the steps, do nothing
-A rung's tile is the best that scripts/evo_sweep.sh found for it on the problem, else the one that its rules give.
-A step that fails is said and left out; the next rung is measured over the one below it. FILE is written again after
-every step, so it holds what a run got to. The highest rungs are measured first.
-Exit: 0 done, 1 a step failed, 2 usage, 4 not run (no GPU). FA_BENCH names the binary (default ./fa_bench).
-EOF
-}
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . scripts/lib/common.sh

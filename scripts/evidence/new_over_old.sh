@@ -1,21 +1,17 @@
 #!/usr/bin/env bash
 # Times a kernel against its own earlier files, paired in one process: did a restructuring cost speed?
+#
+# usage: scripts/evidence/new_over_old.sh --old DIR [options]
+#   --old DIR        a tree with the earlier kernels/ and include/ (git worktree add DIR COMMIT)
+#   --kernel NAME[,NAME...]    repeatable (default wgmma)
+#   --problems FILE  a line of options each (default scripts/lib/peers/grid.txt)
+#   --out FILE       rows as JSON, the records beside it as FILE.records.jsonl (default build/new_over_old.json)
+#   --max-time SEC   sampling per problem (default 0.4)
+#   --dry-run        print the command of each problem
+# The earlier file runs with the tile that the kernel's rules select today. Needs a GPU.
+# Prints a line per problem: times as fast as before, with its interval; last the geometric mean and the least.
+# Exit: 0, 1 when the mean is below 0.995 or a problem below 0.98, 2 usage, 4 not run. FA_BENCH names the binary.
 set -euo pipefail
-
-usage() {
-    cat <<'EOF'
-usage: scripts/evidence/new_over_old.sh --old DIR [options]
-  --old DIR        a tree with the earlier kernels/ and include/ (git worktree add DIR COMMIT)
-  --kernel NAME[,NAME...]    repeatable (default wgmma)
-  --problems FILE  a line of options each (default scripts/lib/peers/grid.txt)
-  --out FILE       rows as JSON, the records beside it as FILE.records.jsonl (default build/new_over_old.json)
-  --max-time SEC   sampling per problem (default 0.4)
-  --dry-run        print the command of each problem
-The earlier file runs with the tile that the kernel's rules select today. Needs a GPU.
-Prints a line per problem: times as fast as before, with its interval; last the geometric mean and the least.
-Exit: 0, 1 when the mean is below 0.995 or a problem below 0.98, 2 usage, 4 not run. FA_BENCH names the binary.
-EOF
-}
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . scripts/lib/common.sh

@@ -1,33 +1,30 @@
 #!/usr/bin/env bash
 # Pairs a kernel with its peers in one process: over the peers' shapes, problems drawn from a seed, or a list.
+#
+# usage: scripts/evidence/pairs.sh [options]            measures the pairs that --out does not hold yet
+#        scripts/evidence/pairs.sh FILE... [--out FILE]    measures nothing: joins records, of lanes, and sums them up
+#   --random N       N problems drawn from --seed: batch and heads 1 to 64, groups of 1 to 8 heads, 64 to 16384 queries,
+#                    another number of keys in a third, dims 32 to 256, both masks, up to 2^34 pairs of query and key
+#   --seed S         default 1
+#   --problems FILE  a problem a line, as options of fa_bench
+#                    (default: scripts/lib/peers/grid.txt and scripts/lib/pairs/more.txt)
+#   --kernel NAME    default: the last rung of the registry
+#   --vs SPEC        a peer as fa_bench --vs takes it; repeatable
+#                    (default: the fused library, and examples/library/build/fa3.so where it is built)
+#   --pace LIST      sustained (default): back to back, as under load
+#                    rested: a sample after --rest-ms idle, the L2 cold; sustained,rested: both
+#   --rest-ms MS     default 12
+#   --lane I/N       every N-th problem from the I-th on: N processes, each with a GPU (CUDA_VISIBLE_DEVICES) and an
+#                    --out
+#   --jobs N         compilers at once, before the first pair (default: one a processor)
+#   --env DIR        peers that scripts/evidence/peers_env.sh brought: their cuDNN
+#   --out FILE       the records, a line each as it ends (default build/pairs.jsonl)
+#   --dry-run        print the runs
+# Every result is checked, in the first pair of a problem against cuBLAS too. A record that --out holds is kept,
+# whatever machine code it is of: a new kernel takes a new file.
+# Prints per pace and peer: geometric mean of the ratios (above 1: the kernel is faster), the least, those below 1.
+# Exit: 0, 1 a kernel failed, 2 usage, 4 not run. FA_BENCH names the binary (default ./fa_bench).
 set -euo pipefail
-
-usage() {
-    cat <<'EOF'
-usage: scripts/evidence/pairs.sh [options]            measures the pairs that --out does not hold yet
-       scripts/evidence/pairs.sh FILE... [--out FILE]    measures nothing: joins records, of lanes, and sums them up
-  --random N       N problems drawn from --seed: batch and heads 1 to 64, groups of 1 to 8 heads, 64 to 16384 queries,
-                   another number of keys in a third, dims 32 to 256, both masks, up to 2^34 pairs of query and key
-  --seed S         default 1
-  --problems FILE  a problem a line, as options of fa_bench
-                   (default: scripts/lib/peers/grid.txt and scripts/lib/pairs/more.txt)
-  --kernel NAME    default: the last rung of the registry
-  --vs SPEC        a peer as fa_bench --vs takes it; repeatable
-                   (default: the fused library, and examples/library/build/fa3.so where it is built)
-  --pace LIST      sustained (default): back to back, as under load
-                   rested: a sample after --rest-ms idle, the L2 cold; sustained,rested: both
-  --rest-ms MS     default 12
-  --lane I/N       every N-th problem from the I-th on: N processes, each with a GPU (CUDA_VISIBLE_DEVICES) and an --out
-  --jobs N         compilers at once, before the first pair (default: one a processor)
-  --env DIR        peers that scripts/evidence/peers_env.sh brought: their cuDNN
-  --out FILE       the records, a line each as it ends (default build/pairs.jsonl)
-  --dry-run        print the runs
-Every result is checked, in the first pair of a problem against cuBLAS too. A record that --out holds is kept, whatever
-machine code it is of: a new kernel takes a new file.
-Prints per pace and peer: geometric mean of the ratios (above 1: the kernel is faster), the least, those below 1.
-Exit: 0, 1 a kernel failed, 2 usage, 4 not run. FA_BENCH names the binary (default ./fa_bench).
-EOF
-}
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . scripts/lib/common.sh

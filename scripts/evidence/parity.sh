@@ -1,23 +1,19 @@
 #!/usr/bin/env bash
 # Do fa_bench's kernels and PyTorch compute the same attention? Inputs and outputs change hands as .npy files.
+#
+# usage: scripts/evidence/parity.sh [options]
+#   --kernel NAME[,NAME...]    repeatable (default: every kernel that runs here)
+#   --dtype TYPE      fp16 (default) or bf16: tensors of that type on both sides
+#   --out FILE        the table as JSON (default: build/parity.json, of BF16 build/parity_bf16.json)
+#   --jobs N          runs at once; on a GPU one (default: the cores)
+#   --dry-run         print the runs, do nothing
+# Each kernel runs on inputs drawn by fa_bench and on inputs drawn by PyTorch. Its O must be FP64 attention to t + t |R|
+# on every row, t = 1e-3 (BF16: 8e-3), and PyTorch's result to twice that. Without a GPU the emulator and PyTorch on the
+# CPU do it.
+# FA_BENCH names the binary (default ./fa_bench), PEERS_TORCH the other side (default: python3
+# scripts/lib/peers/peers_torch.py).
+# Exit: 0 all agree, 1 one does not, 2 usage, 4 NOT-RUN (no fa_bench, no PyTorch, nothing that could run), 6 an error.
 set -euo pipefail
-
-usage() {
-    cat <<'USAGE'
-usage: scripts/evidence/parity.sh [options]
-  --kernel NAME[,NAME...]    repeatable (default: every kernel that runs here)
-  --dtype TYPE      fp16 (default) or bf16: tensors of that type on both sides
-  --out FILE        the table as JSON (default: build/parity.json, of BF16 build/parity_bf16.json)
-  --jobs N          runs at once; on a GPU one (default: the cores)
-  --dry-run         print the runs, do nothing
-Each kernel runs on inputs drawn by fa_bench and on inputs drawn by PyTorch. Its O must be FP64 attention to t + t |R|
-on every row, t = 1e-3 (BF16: 8e-3), and PyTorch's result to twice that. Without a GPU the emulator and PyTorch on the
-CPU do it.
-FA_BENCH names the binary (default ./fa_bench), PEERS_TORCH the other side (default: python3
-scripts/lib/peers/peers_torch.py).
-Exit: 0 all agree, 1 one does not, 2 usage, 4 NOT-RUN (no fa_bench, no PyTorch, nothing that could run), 6 an error.
-USAGE
-}
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . scripts/lib/common.sh

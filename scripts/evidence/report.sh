@@ -1,32 +1,28 @@
 #!/usr/bin/env bash
 # Tables and pages from what lies in evidence/: the documents' tables, a page with pictures per GPU. Measures nothing.
+#
+# usage: scripts/evidence/report.sh [options]
+# Without options: the page of every folder of evidence/ that holds something to draw, and the tables of README.md,
+# docs/kernels.md and evidence/README.md.
+#   --dir DIR      the page of this evidence folder alone (repeatable)
+#   --readme       the tables alone, between "<!-- NAME:begin" and "<!-- NAME:end -->"
+#   --check        exit 1, with the difference, when a table is not current; writes nothing. Two rows are compiled of a
+#                  file that the tables call wholly current, of others all (scripts/evidence/evidence_current.sh)
+#   --no-compile   with --check: takes the tables' word for what is wholly of today's machine code, and looks at no
+#                  table that leaves out rows; with --dir: counts every row, whatever machine code it is of
+#   --table NAME   print one of the tables: summary, kernels, features, ladder, cards, peers, versus,
+#                  sweep or robustness. With --readme:
+#                  write that one alone; "kernels" needs no evidence, so a new kernel is in it in seconds
+#   --png          PNG beside each SVG
+#   --dry-run      say what would be drawn from what
+# Rows whose machine code is not what compiles today are left out of tables, cards and pictures, and counted.
+# A page is DIR/report.html with DIR/plots/*.svg, from the records of that folder, which it links; what is missing is
+# NOT-RUN there. git ignores them, but for plots/peers.svg, which README.md shows. Of two folders and more that lie side
+# by side, index.html beside them shows the GPUs side by side.
+# Exit: 0, 1 --check saw a difference, 2 usage, 4 NOT-RUN, 6 a failure. NOT-RUN: no fa_bench, jq or gnuplot, no
+# compiler, no headers that a kernel needs, a row that could not be compiled. Then no document is changed. FA_BENCH
+# names the binary (default ./fa_bench), which knows the registry.
 set -euo pipefail
-
-usage() {
-    cat <<'USAGE'
-usage: scripts/evidence/report.sh [options]
-Without options: the page of every folder of evidence/ that holds something to draw, and the tables of README.md,
-docs/kernels.md and evidence/README.md.
-  --dir DIR      the page of this evidence folder alone (repeatable)
-  --readme       the tables alone, between "<!-- NAME:begin" and "<!-- NAME:end -->"
-  --check        exit 1, with the difference, when a table is not current; writes nothing. Two rows are compiled of a
-                 file that the tables call wholly current, of others all (scripts/evidence/evidence_current.sh)
-  --no-compile   with --check: takes the tables' word for what is wholly of today's machine code, and looks at no table
-                 that leaves out rows; with --dir: counts every row, whatever machine code it is of
-  --table NAME   print one of the tables: summary, kernels, features, ladder, cards, peers, versus,
-                 sweep or robustness. With --readme:
-                 write that one alone; "kernels" needs no evidence, so a new kernel is in it in seconds
-  --png          PNG beside each SVG
-  --dry-run      say what would be drawn from what
-Rows whose machine code is not what compiles today are left out of tables, cards and pictures, and counted.
-A page is DIR/report.html with DIR/plots/*.svg, from the records of that folder, which it links; what is missing is
-NOT-RUN there. git ignores them, but for plots/peers.svg, which README.md shows. Of two folders and more that lie side
-by side, index.html beside them shows the GPUs side by side.
-Exit: 0, 1 --check saw a difference, 2 usage, 4 NOT-RUN, 6 a failure. NOT-RUN: no fa_bench, jq or gnuplot, no compiler,
-no headers that a kernel needs, a row that could not be compiled. Then no document is changed. FA_BENCH names the binary
-(default ./fa_bench), which knows the registry.
-USAGE
-}
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . scripts/lib/common.sh

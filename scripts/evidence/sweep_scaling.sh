@@ -1,20 +1,16 @@
 #!/usr/bin/env bash
 # Candidates per second of evo_sweep.sh with 1, 2, 4 GPUs of this machine, on the same candidates, all compiled anew.
+#
+# usage: scripts/evidence/sweep_scaling.sh [options] [-- fa_bench options, which may pin knobs]
+#        scripts/evidence/sweep_scaling.sh --table FILE
+#   --gpus LIST      how many GPUs, one sweep each (default 1,2)
+#   --kernel NAME[,NAME...]   default wmma
+#   --out FILE       a line of JSON per sweep, appended (default: stdout)
+#   --table FILE     such lines as Markdown
+# Each sweep tries the whole tile space that the pinned knobs leave, in a drawn order, with a compile cache and a
+# leaderboard of its own. Without fa_bench options --vec is pinned to 8.
+# Exit: 0, 2 usage, 4 not run (no fa_bench, jq, python3 or GPU, or fewer GPUs), otherwise evo_sweep.sh's.
 set -euo pipefail
-
-usage() {
-    cat <<'USAGE'
-usage: scripts/evidence/sweep_scaling.sh [options] [-- fa_bench options, which may pin knobs]
-       scripts/evidence/sweep_scaling.sh --table FILE
-  --gpus LIST      how many GPUs, one sweep each (default 1,2)
-  --kernel NAME[,NAME...]   default wmma
-  --out FILE       a line of JSON per sweep, appended (default: stdout)
-  --table FILE     such lines as Markdown
-Each sweep tries the whole tile space that the pinned knobs leave, in a drawn order, with a compile cache and a
-leaderboard of its own. Without fa_bench options --vec is pinned to 8.
-Exit: 0, 2 usage, 4 not run (no fa_bench, jq, python3 or GPU, or fewer GPUs), otherwise evo_sweep.sh's.
-USAGE
-}
 
 here=$(dirname "${BASH_SOURCE[0]}")/.. # scripts/; FILE paths are below the caller's folder, so that one stays
 # shellcheck source=scripts/lib/common.sh

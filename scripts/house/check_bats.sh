@@ -1,12 +1,10 @@
 #!/usr/bin/env bash
 # A `! command` in a bats test: errexit passes over it, so that it fails no test unless it is the last command.
+#
+# usage: scripts/house/check_bats.sh [FILE...]
+# FILE: default every .bats file and helper of tests/. Write 'run ! command' or 'if command; then return 1; fi'.
+# Exit: 0, 1 and a line for each '! command' without '|| ...' behind it, 2 usage.
 set -euo pipefail
-
-usage() {
-    echo "usage: scripts/house/check_bats.sh [FILE...]
-FILE: default every .bats file and helper of tests/. Write 'run ! command' or 'if command; then return 1; fi'.
-Exit: 0, 1 and a line for each '! command' without '|| ...' behind it, 2 usage."
-}
 
 # shellcheck disable=SC1091 # the file beside it, whatever the folder
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/common.sh"

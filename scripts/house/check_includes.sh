@@ -1,13 +1,11 @@
 #!/usr/bin/env bash
 # The rooms of src/ point one way (docs/architecture.md): a file includes headers of its own room or of earlier ones.
 # The rooms of src/emu/ do, too; what lies beside them is after them.
+#
+# usage: scripts/house/check_includes.sh
+# Exit: 0, 2 usage, 1 and a line per include that points to a later room, or a circle, and per source file whose own
+# header is not first or lacks a function.
 set -euo pipefail
-
-usage() {
-    echo "usage: scripts/house/check_includes.sh
-Exit: 0, 2 usage, 1 and a line per include that points to a later room, or a circle, and per source file whose own
-header is not first or lacks a function."
-}
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . scripts/lib/common.sh

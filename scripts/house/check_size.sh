@@ -1,11 +1,9 @@
 #!/usr/bin/env bash
 # Size budget: main.c 120 lines, other .c 400, kernels 400, functions 60 in the driver, 80 in kernels; 120 columns.
+#
+# usage: scripts/house/check_size.sh
+# Exit: 0, 1 and a line per file, function or line over its budget, 2 usage.
 set -euo pipefail
-
-usage() {
-    echo "usage: scripts/house/check_size.sh
-Exit: 0, 1 and a line per file, function or line over its budget, 2 usage."
-}
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . scripts/lib/common.sh

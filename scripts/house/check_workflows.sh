@@ -1,15 +1,11 @@
 #!/usr/bin/env bash
 # The workflows of .github pass actionlint.
+#
+# usage: scripts/house/check_workflows.sh [--which]
+# Runs actionlint over .github/workflows: the one in PATH, else that of build/tools (scripts/setup.sh).
+#   --which    only print its path
+# Exit: 0, 1 a finding, 4 NOT-RUN: no actionlint.
 set -euo pipefail
-
-usage() {
-    cat <<'USAGE'
-usage: scripts/house/check_workflows.sh [--which]
-Runs actionlint over .github/workflows: the one in PATH, else that of build/tools (scripts/setup.sh).
-  --which    only print its path
-Exit: 0, 1 a finding, 4 NOT-RUN: no actionlint.
-USAGE
-}
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . scripts/lib/common.sh

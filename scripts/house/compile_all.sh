@@ -1,35 +1,32 @@
 #!/usr/bin/env bash
 # Compiles the tile space of the registry for several architectures, without a GPU; --run also runs every point.
+#
+# usage: scripts/house/compile_all.sh [--run] [options]
+#   --kernel NAME[,NAME...]    only these; repeatable (default: every kernel; with --run those with a wmma tile grid)
+#   --arch LIST      comma-separated (default sm_80,sm_89,sm_90a); with --run one, the target and the limits (default:
+#                    the device's; sm_89 on the emulator)
+#   --dims LIST      comma-separated head dimensions (default 64,128)
+#   --sample N       N points per kernel, drawn with a fixed seed, instead of all
+#   --jobs N         at once (default: the cores)
+#   --out FILE       default build/compile_all.jsonl, a JSON line per point; with --run build/tile_grid.json, a table as
+#                    JSON, and FILE.points.jsonl, a line per point
+#   --dry-run        print how many points, do nothing
+# Compiling only:
+#   --defaults       only each kernel's default tile, and those of its rules, at the dims given
+# With --run:
+#   --problems FILE  what every tile runs on, a line of options each (default scripts/lib/tiles/problems.txt)
+#   --device WHERE   auto, cuda or emu (default auto)
+#   --skip REGEX     leave out the points that match, as in "--n 256 "
+#   --timeout SEC    per point (default 60)
+#   --seconds SEC    for all of them: points left by then are missing from the table (default 0: no limit)
+#   --resume         keep what FILE.points.jsonl has of the same kernel source, arch and options, and run the rest
+# Compiling prints a table per kernel and architecture: points that compile, infeasible, failed, spilling, with
+# warnings.
+# --run prints per kernel and dim how many points passed, were infeasible, and are holes: neither of the two.
+# Exit: 0, 1 when a point neither compiles (with --run: passes) nor is infeasible in its kernel's own words, when ptxas
+# serializes its wgmma, or a default spills or warns, 2 usage, 4 not run, 6 a point left no record. FA_BENCH names the
+# binary (default ./fa_bench).
 set -euo pipefail
-
-usage() {
-    cat <<'EOF'
-usage: scripts/house/compile_all.sh [--run] [options]
-  --kernel NAME[,NAME...]    only these; repeatable (default: every kernel; with --run those with a wmma tile grid)
-  --arch LIST      comma-separated (default sm_80,sm_89,sm_90a); with --run one, the target and the limits (default: the
-                   device's; sm_89 on the emulator)
-  --dims LIST      comma-separated head dimensions (default 64,128)
-  --sample N       N points per kernel, drawn with a fixed seed, instead of all
-  --jobs N         at once (default: the cores)
-  --out FILE       default build/compile_all.jsonl, a JSON line per point; with --run build/tile_grid.json, a table as
-                   JSON, and FILE.points.jsonl, a line per point
-  --dry-run        print how many points, do nothing
-Compiling only:
-  --defaults       only each kernel's default tile, and those of its rules, at the dims given
-With --run:
-  --problems FILE  what every tile runs on, a line of options each (default scripts/lib/tiles/problems.txt)
-  --device WHERE   auto, cuda or emu (default auto)
-  --skip REGEX     leave out the points that match, as in "--n 256 "
-  --timeout SEC    per point (default 60)
-  --seconds SEC    for all of them: points left by then are missing from the table (default 0: no limit)
-  --resume         keep what FILE.points.jsonl has of the same kernel source, arch and options, and run the rest
-Compiling prints a table per kernel and architecture: points that compile, infeasible, failed, spilling, with warnings.
---run prints per kernel and dim how many points passed, were infeasible, and are holes: neither of the two.
-Exit: 0, 1 when a point neither compiles (with --run: passes) nor is infeasible in its kernel's own words, when ptxas
-serializes its wgmma, or a default spills or warns, 2 usage, 4 not run, 6 a point left no record. FA_BENCH names the
-binary (default ./fa_bench).
-EOF
-}
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . scripts/lib/common.sh

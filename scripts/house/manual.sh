@@ -1,19 +1,15 @@
 #!/usr/bin/env bash
 # The generated parts of the manual: docs/options.md, presets.md, record.md, the man page, the bash completion.
+#
+# usage: scripts/house/manual.sh [option]
+# Without options: writes docs/options.md from the program's options, docs/presets.md from src/input/presets.def and
+# docs/record.md from the record's schema.
+#   --check        write nothing; exit 1, with the difference, when a page is not current
+#   --man          print the man page
+#   --completion   print the bash completion
+# A field of tests/schemas/fa_bench.result.schema.json without a description is an error.
+# FA_BENCH names the binary (default ./fa_bench). Exit: 0, 1 a page is not current, 2 usage, 4 NOT-RUN, 5 no words.
 set -euo pipefail
-
-usage() {
-    cat <<'USAGE'
-usage: scripts/house/manual.sh [option]
-Without options: writes docs/options.md from the program's options, docs/presets.md from src/input/presets.def and
-docs/record.md from the record's schema.
-  --check        write nothing; exit 1, with the difference, when a page is not current
-  --man          print the man page
-  --completion   print the bash completion
-A field of tests/schemas/fa_bench.result.schema.json without a description is an error.
-FA_BENCH names the binary (default ./fa_bench). Exit: 0, 1 a page is not current, 2 usage, 4 NOT-RUN, 5 no words.
-USAGE
-}
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . scripts/lib/common.sh

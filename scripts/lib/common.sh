@@ -12,6 +12,13 @@ die() { # CODE TEXT
     exit "$1"
 }
 
+# --help prints the comment at a script's head. A script that has changed its folder was started in $OLDPWD.
+declare -F usage >/dev/null || usage() {
+    local file=$0
+    [[ -e $file ]] || file=$OLDPWD/$0
+    sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$file"
+}
+
 # For scripts with fa_bench's exit codes: a command that fails unforeseen ends them with 6 (error), since 1 would say
 # that the kernel is wrong. The code of "die" in a subshell stays.
 fail_with_error() {

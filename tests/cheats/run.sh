@@ -1,21 +1,17 @@
 #!/usr/bin/env bash
 # Runs every known way to fool the bench (tests/cheats) on whatever device there is, and says which gate caught each.
+#
+# usage: tests/cheats/run.sh [--device emu|cuda] [--only NAME] [--json FILE] [--resume FILE] [--list] [--help]
+#   --device    default: cuda where there is a GPU, else emu; what needs a GPU is NOT-RUN without one
+#   --only      one cheat (repeatable)
+#   --json      summary (default build/cheats.json), written after each cheat: what was not reached is NOT-RUN
+#   --resume    such a summary, which may be that of --json: cheats that ran there, on this device and from the same
+#               files of tests/cheats, are not run again
+#   --list      the cheats, what each needs (any: emulator or GPU; gpu; none: no device) and which way to fool a bench
+#               it tries
+# One line per cheat: CAUGHT, MISSED or NOT-RUN, its name, the gate. FA_BENCH names the binary (default ./fa_bench).
+# Exit: 0 none missed, 1 one missed, 2 usage, 4 the honest kernel does not pass here, 143 ended by SIGTERM.
 set -euo pipefail
-
-usage() {
-    cat <<'EOT'
-usage: tests/cheats/run.sh [--device emu|cuda] [--only NAME] [--json FILE] [--resume FILE] [--list] [--help]
-  --device    default: cuda where there is a GPU, else emu; what needs a GPU is NOT-RUN without one
-  --only      one cheat (repeatable)
-  --json      summary (default build/cheats.json), written after each cheat: what was not reached is NOT-RUN
-  --resume    such a summary, which may be that of --json: cheats that ran there, on this device and from the same
-              files of tests/cheats, are not run again
-  --list      the cheats, what each needs (any: emulator or GPU; gpu; none: no device) and which way to fool a bench
-              it tries
-One line per cheat: CAUGHT, MISSED or NOT-RUN, its name, the gate. FA_BENCH names the binary (default ./fa_bench).
-Exit: 0 none missed, 1 one missed, 2 usage, 4 the honest kernel does not pass here, 143 ended by SIGTERM.
-EOT
-}
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . scripts/lib/common.sh

@@ -1,17 +1,14 @@
 #!/usr/bin/env bash
 # Counts the negative controls of the emulator: each part of tests/emu/controls.cu is wrong in one way, and test_emu
 # says whether it was reported.
+#
+# usage: tests/emu/controls.sh [--json FILE] [--help]
+#   --json FILE   summary (default build/controls.json)
+# Runs build/tests/emu/test_emu (make test-binaries) and prints a line per control: CAUGHT when every run of it was
+# reported as it must be, with its class and line, MISSED when one was not or there is none. BUILD names the build
+# folder.
+# Exit: 0 none missed, 1 one missed, 2 usage, 4 no test_emu.
 set -euo pipefail
-
-usage() {
-    cat <<'EOT'
-usage: tests/emu/controls.sh [--json FILE] [--help]
-  --json FILE   summary (default build/controls.json)
-Runs build/tests/emu/test_emu (make test-binaries) and prints a line per control: CAUGHT when every run of it was
-reported as it must be, with its class and line, MISSED when one was not or there is none. BUILD names the build folder.
-Exit: 0 none missed, 1 one missed, 2 usage, 4 no test_emu.
-EOT
-}
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # shellcheck source=scripts/lib/common.sh

@@ -1,18 +1,14 @@
 #!/usr/bin/env bash
 # Mutation proof of the emulator's Hopper: runs the wgmma kernels, each wrong in one way, until something objects.
+#
+# usage: tests/emu/hopper_mutants.sh [options] [WORDS]
+#   --list       the mutants, none is run
+#   --json FILE  summary (default build/hopper_mutants.json)
+#   --sample N   only N of them, drawn by --seed S (default 1); 0: all (default)
+#   WORDS        only mutants whose line in tests/emu/hopper_mutants.tsv has them
+# A mutant is tried under the race detector in every schedule, and without it. FA_BENCH names the binary (default
+# ./fa_bench). Exit: 0 all are caught, 1 one is not or changes nothing, 2 usage, 4 no binary.
 set -euo pipefail
-
-usage() {
-    cat <<'EOT'
-usage: tests/emu/hopper_mutants.sh [options] [WORDS]
-  --list       the mutants, none is run
-  --json FILE  summary (default build/hopper_mutants.json)
-  --sample N   only N of them, drawn by --seed S (default 1); 0: all (default)
-  WORDS        only mutants whose line in tests/emu/hopper_mutants.tsv has them
-A mutant is tried under the race detector in every schedule, and without it. FA_BENCH names the binary (default
-./fa_bench). Exit: 0 all are caught, 1 one is not or changes nothing, 2 usage, 4 no binary.
-EOT
-}
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # shellcheck source=scripts/lib/common.sh

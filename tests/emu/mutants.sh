@@ -1,26 +1,22 @@
 #!/usr/bin/env bash
 # Mutation proof of the race detector: runs each kernel on the emulator without each barrier and each wait in turn.
+#
+# usage: tests/emu/mutants.sh [options] [KERNEL|FILE.cu...]
+#   KERNEL|FILE.cu     of the registry (default: every kernel that the emulator runs but those of
+#                      hopper_mutants.sh), or a kernel of your own
+#   --json FILE        summary (default build/mutants.json)
+#   --explained FILE   why a mutant may survive (default tests/emu/mutants_explained.tsv): kernel file, function,
+#                      statement, which of them in that function, and the reason, by tabs
+#   --tries N          only the first N of the tiles, inputs and orders that a mutant is tried with
+#   --sample N         N mutants, drawn by --seed (default: all); an explanation without a survivor is no error then
+#   --seed S           default: drawn, and printed
+#   --list             the mutants, none is run
+# A mutant is one __syncthreads, __syncwarp, bar_sync, bar_sync_apart, bar_arrive, cp_async_wait, cp_async_commit,
+# cp_async_fence or wait_for_turn fewer, in the kernel's file or one it includes. Prints a table: where, what, and what
+# caught it.
+# FA_BENCH names the binary (default ./fa_bench). Exit: 0 every survivor is explained, 1 one is not, or an explanation
+# is of a mutant that is caught, 2 usage, 4 no kernel runs here.
 set -euo pipefail
-
-usage() {
-    cat <<'EOT'
-usage: tests/emu/mutants.sh [options] [KERNEL|FILE.cu...]
-  KERNEL|FILE.cu     of the registry (default: every kernel that the emulator runs but those of
-                     hopper_mutants.sh), or a kernel of your own
-  --json FILE        summary (default build/mutants.json)
-  --explained FILE   why a mutant may survive (default tests/emu/mutants_explained.tsv): kernel file, function,
-                     statement, which of them in that function, and the reason, by tabs
-  --tries N          only the first N of the tiles, inputs and orders that a mutant is tried with
-  --sample N         N mutants, drawn by --seed (default: all); an explanation without a survivor is no error then
-  --seed S           default: drawn, and printed
-  --list             the mutants, none is run
-A mutant is one __syncthreads, __syncwarp, bar_sync, bar_sync_apart, bar_arrive, cp_async_wait, cp_async_commit,
-cp_async_fence or wait_for_turn fewer, in the kernel's file or one it includes. Prints a table: where, what, and what
-caught it.
-FA_BENCH names the binary (default ./fa_bench). Exit: 0 every survivor is explained, 1 one is not, or an explanation is
-of a mutant that is caught, 2 usage, 4 no kernel runs here.
-EOT
-}
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # shellcheck source=scripts/lib/common.sh

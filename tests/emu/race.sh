@@ -1,16 +1,12 @@
 #!/usr/bin/env bash
 # Counts the controls of the race detector: kernels with a race (tests/emu/race/racy.cu), of which none may be missed,
 # and kernels without one (clean.cu), of which none may be accused, each under every schedule of the emulator.
+#
+# usage: tests/emu/race.sh [--json FILE] [--help]
+#   --json FILE   summary (default build/race_controls.json)
+# Runs build/tests/emu/test_emu_race (make test-binaries; some minutes). BUILD names the build folder.
+# Exit: 0 none missed and none accused, 1 one was, 2 usage, 4 no test_emu_race.
 set -euo pipefail
-
-usage() {
-    cat <<'EOT'
-usage: tests/emu/race.sh [--json FILE] [--help]
-  --json FILE   summary (default build/race_controls.json)
-Runs build/tests/emu/test_emu_race (make test-binaries; some minutes). BUILD names the build folder.
-Exit: 0 none missed and none accused, 1 one was, 2 usage, 4 no test_emu_race.
-EOT
-}
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # shellcheck source=scripts/lib/common.sh

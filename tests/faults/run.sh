@@ -1,20 +1,16 @@
 #!/usr/bin/env bash
 # What must not break the bench: kills at any moment, damaged and full caches, faulting kernels, a busy GPU.
+#
+# usage: tests/faults/run.sh [--kills N] [--only NAME] [--json FILE] [--help]
+#   --kills N    kill -9 at random moments of compile, record and sweep, N in all (default 15; the full proof: 200)
+#   --only NAME  one group (repeatable): kill_compile kill_record kill_runs kill_sweep cache_readonly cache_full
+#                cache_flips eight_processes json_full_disk; on a GPU (all of these: gpu) illegal_address misaligned
+#                trap no_memory hang lost_signal kill_gpu memory_taken busy_gpu runs_gpu
+#   --json FILE  summary (default build/faults.json)
+# One line per fault: SURVIVED, FAILED or NOT-RUN. FA_BENCH names the binary (default ./fa_bench), FA_HOG a built
+# tests/faults/hog.cu.
+# Exit: 0 none failed, 1 one failed, 2 usage, 4 no fa_bench.
 set -euo pipefail
-
-usage() {
-    cat <<'EOT'
-usage: tests/faults/run.sh [--kills N] [--only NAME] [--json FILE] [--help]
-  --kills N    kill -9 at random moments of compile, record and sweep, N in all (default 15; the full proof: 200)
-  --only NAME  one group (repeatable): kill_compile kill_record kill_runs kill_sweep cache_readonly cache_full
-               cache_flips eight_processes json_full_disk; on a GPU (all of these: gpu) illegal_address misaligned trap
-               no_memory hang lost_signal kill_gpu memory_taken busy_gpu runs_gpu
-  --json FILE  summary (default build/faults.json)
-One line per fault: SURVIVED, FAILED or NOT-RUN. FA_BENCH names the binary (default ./fa_bench), FA_HOG a built
-tests/faults/hog.cu.
-Exit: 0 none failed, 1 one failed, 2 usage, 4 no fa_bench.
-EOT
-}
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . scripts/lib/common.sh

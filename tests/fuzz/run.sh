@@ -1,17 +1,13 @@
 #!/usr/bin/env bash
 # Runs the fuzzers on the committed corpus and what they grew from it, and the scripts that read JSON on damaged
 # records.
+#
+# usage: tests/fuzz/run.sh [--seconds N] [--only NAME] [--json FILE] [--help]
+#   --seconds N   per fuzzer (default 5); what is new goes to build/fuzz/corpus, a crash to build/fuzz
+#   --only NAME   options, spec, log, npy, cubin or json (repeatable)
+#   --json FILE   the executions, as JSON (default build/fuzz/fuzz.json)
+# One line per fuzzer: "PASS|FAIL|NOT-RUN name executions". Exit: 0 clean, 1 a crash, 2 usage, 4 nothing could run.
 set -euo pipefail
-
-usage() {
-    cat <<'EOT'
-usage: tests/fuzz/run.sh [--seconds N] [--only NAME] [--json FILE] [--help]
-  --seconds N   per fuzzer (default 5); what is new goes to build/fuzz/corpus, a crash to build/fuzz
-  --only NAME   options, spec, log, npy, cubin or json (repeatable)
-  --json FILE   the executions, as JSON (default build/fuzz/fuzz.json)
-One line per fuzzer: "PASS|FAIL|NOT-RUN name executions". Exit: 0 clean, 1 a crash, 2 usage, 4 nothing could run.
-EOT
-}
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # shellcheck source=scripts/lib/common.sh

@@ -1,18 +1,14 @@
 #!/usr/bin/env bash
 # The wrong kernels of tests/wrong/named.tsv: each must be caught by one run on the emulator, with the options of its
 # row, and the message must have the row's words: the mistake by name, where that can be.
+#
+# usage: tests/wrong/named.sh [options]
+#   --only NAME     this kernel alone (repeatable)
+#   --jobs N        runs at once (default: the cores)
+#   --control       the kernels as they were, with the options of each row: every one must pass
+# A line per kernel, then the count. Exit: 0 all caught and named, 1 not, 2 usage, 4 no binary. FA_BENCH names the
+# binary (default ./fa_bench).
 set -euo pipefail
-
-usage() {
-    cat <<'EOT'
-usage: tests/wrong/named.sh [options]
-  --only NAME     this kernel alone (repeatable)
-  --jobs N        runs at once (default: the cores)
-  --control       the kernels as they were, with the options of each row: every one must pass
-A line per kernel, then the count. Exit: 0 all caught and named, 1 not, 2 usage, 4 no binary. FA_BENCH names the binary
-(default ./fa_bench).
-EOT
-}
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # shellcheck source=scripts/lib/common.sh

@@ -1,28 +1,24 @@
 #!/usr/bin/env bash
 # The wrong kernels of tests/wrong/wrong.tsv, each with one fault: how many an ordinary run catches, and how many the
 # gate. On the emulator, or with --gpu on a GPU.
+#
+# usage: tests/wrong/run.sh [options]
+#   --gpu           on the GPU: those, too, that only a GPU is large enough to show
+#   --only NAME     this kernel alone (repeatable)
+#   --ordinary      the ordinary run alone, without the gate
+#   --no-ordinary   the gate alone
+#   --control       the kernels that the wrong ones are made from, instead: the gate must let each pass
+#   --draws N       of the gate (default: 6)
+#   --seed S        of the gate's draws (default: the gate's own)
+#   --seconds SEC   a kernel, for the gate (default: 0, none)
+#   --jobs N        kernels at once (default: the cores)
+#   --json FILE     write the summary to FILE, after each kernel: a run that is cut off leaves what it had
+#   --resume FILE   such a summary, which may be that of --json: kernels that it has, on this device and with the same
+#                   text and tile, are not tried again
+# A line per kernel, then the counts. The gate stops at the first case that fails. After SIGTERM no kernel is begun.
+# Exit: 0 the gate caught all (--ordinary: whatever it caught), 1 one passed the gate (--control: failed it), 2 usage,
+# 4 no binary, no GPU, or cut off. FA_BENCH names the binary (default ./fa_bench).
 set -euo pipefail
-
-usage() {
-    cat <<'EOT'
-usage: tests/wrong/run.sh [options]
-  --gpu           on the GPU: those, too, that only a GPU is large enough to show
-  --only NAME     this kernel alone (repeatable)
-  --ordinary      the ordinary run alone, without the gate
-  --no-ordinary   the gate alone
-  --control       the kernels that the wrong ones are made from, instead: the gate must let each pass
-  --draws N       of the gate (default: 6)
-  --seed S        of the gate's draws (default: the gate's own)
-  --seconds SEC   a kernel, for the gate (default: 0, none)
-  --jobs N        kernels at once (default: the cores)
-  --json FILE     write the summary to FILE, after each kernel: a run that is cut off leaves what it had
-  --resume FILE   such a summary, which may be that of --json: kernels that it has, on this device and with the same
-                  text and tile, are not tried again
-A line per kernel, then the counts. The gate stops at the first case that fails. After SIGTERM no kernel is begun.
-Exit: 0 the gate caught all (--ordinary: whatever it caught), 1 one passed the gate (--control: failed it), 2 usage,
-4 no binary, no GPU, or cut off. FA_BENCH names the binary (default ./fa_bench).
-EOT
-}
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # shellcheck source=scripts/lib/common.sh
