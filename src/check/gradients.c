@@ -27,7 +27,8 @@ typedef struct work {
 
 /* What a pair adds, for the exact gradients and for the baseline. */
 typedef struct pair {
-    double p, ds, size; /* size: of dS, with its terms' sizes */
+    double p, ds;
+    double p_size, size; /* of P and dS, with their terms' sizes: P is e to the difference of two FP32 numbers */
     double square;      /* of what rounding makes of dS, in units of the roundoff: its own, and D's */
     float base_p, base_ds;
 } pair;
@@ -137,7 +138,8 @@ static pair pair_of(const work *w, const fa_row *at, int64_t row, int32_t key, i
     const double dp = dot(dout, v, dim_v);
     pair of = {.p = exp(score_of(w, at, key, dot(q, k, dim), &slope) - w->lse[row])};
     of.ds = of.p * (dp - w->delta[row]) * slope;
-    of.size = of.p * (fabs(dp) + w->delta_size[row]);
+    of.p_size = of.p * (1.0 + fabs(w->lse[row]) / 16);
+    of.size = of.p_size * (fabs(dp) + w->delta_size[row]);
     of.square = of.ds * of.ds + of.p * of.p * w->delta_square[row];
     if (!base)
         return of;
@@ -216,7 +218,7 @@ static void row_of_dk_and_dv(const work *w, int64_t key_row, sums *dk, sums *dv)
             const pair of = pair_of(w, &at, row, key.row, key_row, dk->base != NULL);
             add(dv, of.p, of.base_p, w->dout + row * dim_v, dim_v);
             add(dk, of.ds, of.base_ds, w->q + row * p->dim, p->dim);
-            dv->size += of.p;
+            dv->size += of.p_size;
             dk->size += of.size;
             dv->square += of.p * of.p + w->least_square;
             dk->square += of.square + w->least_square;
@@ -237,7 +239,7 @@ static void row_of_dsinks(const work *w, sums *dsinks)
         const float sink = w->tensors->scores.sinks[at.head];
         const double weight = exp((double)sink - w->lse[row]);
         dsinks->exact[at.head] -= weight * w->delta[row];
-        dsinks->size += weight * w->delta_size[row];
+        dsinks->size += weight * (1.0 + fabs(w->lse[row]) / 16) * w->delta_size[row];
         dsinks->square += weight * weight * w->delta_square[row];
         if (dsinks->base != NULL)
             dsinks->base[at.head] -= expf(sink - w->tensors->lse[row]) * w->base_delta[row];

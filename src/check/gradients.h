@@ -14,8 +14,9 @@ typedef struct fa_gradient {
     double *exact;   /* [row_count, columns] */
     float *baseline; /* NULL: not known */
     double *noise; /* [row_count]: length of the error that rounding O, P and dS to the type makes of a row, at most */
-    /* [row_count]: what FP32 sums may lose of an element where terms cancel, 2^-19 of the sum of their sizes; and half
-     * of the type's smallest number. Where a row sees one key, dS is exactly 0, and what a kernel finds is this. */
+    /* [row_count]: what FP32 may lose of an element: where terms cancel, 2^-19 of the sum of their sizes; where a
+     * log-sum-exp L is large, |L| 2^-23 of a term; and half of the type's smallest number. Where a row sees one key, dS
+     * is exactly 0, and what a kernel finds is this. */
     double *slack;
 } fa_gradient;
 

@@ -64,7 +64,7 @@ extern "C" __global__ void fa_before(const __grid_constant__ fa_params p)
 
 /* P, dS and what rounding makes of it. */
 struct pair {
-    double p, ds, size, square;
+    double p, ds, p_size, size, square;
 };
 
 __device__ static pair pair_of(const fa_params &p, const places &w, const query &at, fa_i64 stored, fa_i64 key,
@@ -72,9 +72,10 @@ __device__ static pair pair_of(const fa_params &p, const places &w, const query 
 {
     double slope;
     const double score = changed(p, at, key, qk * static_cast<double>(p.scale), &slope);
-    pair of = {exp(score - w.lse[stored]), 0.0, 0.0, 0.0};
+    pair of = {exp(score - w.lse[stored])};
     of.ds = of.p * (dp - w.delta[stored]) * slope;
-    of.size = of.p * (fabs(dp) + w.delta_size[stored]);
+    of.p_size = of.p * (1.0 + fabs(w.lse[stored]) / 16);
+    of.size = of.p_size * (fabs(dp) + w.delta_size[stored]);
     of.square = of.ds * of.ds;
     return of;
 }
@@ -116,7 +117,7 @@ __device__ static void row_of_dq(const fa_params &p, const places &w, fa_i64 sto
     double dq[KEY_COLUMNS] = {}, size = 0.0, square = 0.0, weight = 0.0;
     for (fa_i64 begin = first; begin < end; begin += LANES) {
         const fa_i64 key = begin + lane;
-        pair of = {0.0, 0.0, 0.0, 0.0};
+        pair of = {};
         if (key < end && is_seen(p, at, key)) {
             const fa_element *k_g = at.k + row_of(p, at, key, p.k_stride_b, p.k_stride_s);
             const fa_element *v_g = at.v + row_of(p, at, key, p.v_stride_b, p.v_stride_s);
@@ -181,7 +182,7 @@ __device__ static void row_of_dk_and_dv(const fa_params &p, const places &w, fa_
             }
             fa_i64 from, end;
             range_of(p, at, from, end);
-            pair of = {0.0, 0.0, 0.0, 0.0};
+            pair of = {};
             if (there && key >= from && key < end) {
                 const fa_i64 stored = first + row0 + lane;
                 of = pair_of(p, w, at, stored, key, product_of(k_s, at.q, FA_DIM),
@@ -190,7 +191,7 @@ __device__ static void row_of_dk_and_dv(const fa_params &p, const places &w, fa_
                 of_dv[1] += of.p * of.p + LEAST_SQUARE;
             }
             of_dk[0] += of.size;
-            of_dv[0] += of.p;
+            of_dv[0] += of.p_size;
             p_s[lane] = of.p;
             ds_s[lane] = of.ds;
             __syncwarp();

@@ -156,21 +156,33 @@ static fa_status compile_hand(const fa_options *options, const fa_device *device
     return ptx ? fa_compile_ptx(&record->spec, module, why) : FA_PASS;
 }
 
-/* A kernel that knows no 8-bit tensors need not compile with them: what it serves is asked without. */
-static fa_status explain_fp8(const fa_options *options, const fa_device *device, const fa_candidate_record *record,
-                             fa_status status, fa_reason *why)
+/* Code of a feature that a kernel does not serve need not compile, nor fit: what it serves is asked without features,
+ * of a registered kernel by its own tile at dim 64. */
+static fa_status explain_features(const fa_options *options, const fa_device *device, const fa_candidate_record *record,
+                                  fa_status status, fa_reason *why)
 {
-    const int32_t fp8 = record->spec.features & (FA_FEATURE_FP8 | FA_FEATURE_FP8_KV);
-    if (status != FA_COMPILE_ERROR || fp8 == 0)
+    const fa_kernel_row *row = record->spec.row;
+    const int32_t fp8 = FA_FEATURE_FP8 | FA_FEATURE_FP8_KV;
+    const int32_t own = FA_FEATURE_BACKWARD | FA_FEATURE_DETERMINISTIC | (row != NULL && row->traits.fp8 ? fp8 : 0);
+    if ((status != FA_COMPILE_ERROR && status != FA_INFEASIBLE) || (record->spec.features & ~own) == 0)
         return status;
     fa_candidate_record *without = fa_alloc(sizeof *without);
+    fa_spec *spec = &without->spec;
     fa_reason ignored;
     *without = *record;
-    without->spec.features &= ~fp8;
-    without->spec.dtype = without->spec.dtype == FA_DTYPE_E4M3 ? FA_DTYPE_BF16 : without->spec.dtype;
+    spec->features &= own;
+    spec->dtype = spec->dtype == FA_DTYPE_E4M3 && (spec->features & fp8) == 0 ? FA_DTYPE_BF16 : spec->dtype;
+    spec->v_in_k = false;
+    if (row != NULL) {
+        spec->knobs = row->knobs;
+        spec->dim = 64;
+    }
+    spec->dim_v = spec->dim;
     if (compile_hand(options, device, without, &ignored) == FA_PASS &&
-        check_serves(&record->spec, true, true, without->module.info.serves, &ignored) == FA_INFEASIBLE)
-        status = fa_refuse(why, FA_INFEASIBLE, "%.4000s", ignored.text);
+        check_serves(&record->spec, true, true, without->module.info.serves, &ignored) == FA_INFEASIBLE) {
+        status = FA_INFEASIBLE;
+        *why = ignored;
+    }
     free(without);
     return status;
 }
@@ -226,7 +238,7 @@ fa_status fa_candidate_compile(const fa_options *options, const fa_problem *prob
         return fa_refuse(why, FA_INFEASIBLE, "--acc fp16 needs --dtype fp16: products of %s are summed in FP32 only",
                          fa_dtype_name(record->spec.dtype));
     const fa_status compiled = compile_hand(options, device, record, why);
-    FA_TRY(add_name(&record->spec, explain_fp8(options, device, record, compiled, why), why));
+    FA_TRY(add_name(&record->spec, explain_features(options, device, record, compiled, why), why));
     record->module_known = true;
     const fa_kernel_info *info = &record->module.info;
     FA_TRY(check_serves(&record->spec, info->serves_bf16 != 0, info->writes_lse != 0, info->serves, why));

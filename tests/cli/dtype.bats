@@ -186,6 +186,10 @@ EOT
 @test "what does not serve FP8, or cannot have it, says so by name" {
     refused 3 "scalar does not serve --dtype e4m3" ./fa_bench --kernel scalar --dtype e4m3 --compile-only --quiet
     refused 3 "mma does not serve --kv-dtype e4m3" ./fa_bench --kernel mma --kv-dtype e4m3 --compile-only --quiet
+    # by name also where code for it does not compile or fit
+    refused 3 "wgmma_small does not serve --dtype e4m3" \
+        ./fa_bench --kernel wgmma_small --dtype e4m3 --dim 256 --arch sm_90a --device emu --no-ptxas --quiet
+    refused 3 "wmma does not serve --alibi" ./fa_bench --kernel wmma --alibi --dim 256 --device emu --no-ptxas --quiet
     refused 2 "--dtype e4m3 takes multiples of 16" ./fa_bench --dtype e4m3 --dim 40
     refused 2 "--kv-dtype takes one of same|e4m3, not 'fp8'" ./fa_bench --kv-dtype fp8
     refused 2 "does not go with e4m3" ./fa_bench --op backward --dtype e4m3
