@@ -64,7 +64,7 @@ passes() { # OPTIONS...
             fi
             [ "$status" -eq 0 ] || { echo "$kernel $word: $output"; return 1; }
             served=$((served + 1))
-            passes --kernel "$kernel" $dims $options --causal --dtype bf16
+            passes --kernel "$kernel" $dims $options --causal --dtype bf16 --no-ptxas
         done
     done
     [ $served -ge 9 ]
@@ -94,7 +94,7 @@ mla=(--kernel wgmma_mla --dim 576 --dim-v 512 --v-in-k --batch 1 --kv-heads 1)
     local schedule options
     for schedule in ascending descending greedy random; do
         while read -r options; do
-            passes "${mla[@]}" --race --schedule $schedule --seeds 1 $options
+            passes "${mla[@]}" --race --schedule $schedule --seeds 1 --no-ptxas $options
         done <<'EOF'
 --heads 8 --seq 1 --seq-kv 330 --splits 1
 --heads 16 --seq 4 --seq-kv 200 --splits 2 --causal --dtype bf16

@@ -111,7 +111,7 @@ END
         scripts/ci_gate.sh --source "$work/wrong/$name.cu" --draws 0 --dry-run -- $tile |
             grep "^$name|$tool|" | cut -d'|' -f3 >"$work/lines"
         while read -r args; do
-            run ./fa_bench --source "$work/wrong/$name.cu" $tile --device emu --timing none --quiet $args
+            run ./fa_bench --source "$work/wrong/$name.cu" $tile --device emu --no-ptxas --timing none --quiet $args
             [ "$status" -eq 0 ] || break
         done <"$work/lines"
         [ "$status" -eq 1 ]
@@ -130,7 +130,7 @@ END
     while IFS='|' read -r name tile problem; do
         scripts/ci_gate.sh --source "$work/wrong/$name.cu" --draws 0 --dry-run -- $tile >"$work/lines"
         args=$(grep -e "^$name||.*$problem" "$work/lines" | head -n 1 | cut -d'|' -f3)
-        run -1 ./fa_bench --source "$work/wrong/$name.cu" $tile --device emu --timing none --quiet $args
+        run -1 ./fa_bench --source "$work/wrong/$name.cu" $tile --device emu --no-ptxas --timing none --quiet $args
         [[ $output == *"wrong: "* ]] || { echo "$name: $args: $output"; return 1; }
     done <<'END'
 mask_adds_minus_10000|--m 64|--causal --dist cliff
@@ -179,12 +179,12 @@ END
     python3 tests/wrong/make.py "$work/wrong" >"$work/made"
     while IFS='|' read -r name tool tile; do
         file=$work/wrong/$name.cu
-        ./fa_bench --source "$file" --device emu --batch 2 --heads 2 --seq 128 --timing none --quiet
+        ./fa_bench --source "$file" --device emu --no-ptxas --batch 2 --heads 2 --seq 128 --timing none --quiet
         scripts/ci_gate.sh --source "$file" --draws 0 --seed 1 --dry-run >"$work/lines"
         cases=0
         while IFS='|' read -r _ _ args; do
             cases=$((cases + 1))
-            run ./fa_bench --source "$file" --device emu --timing none --quiet $args
+            run ./fa_bench --source "$file" --device emu --no-ptxas --timing none --quiet $args
             [ "$status" -eq 0 ] || break
         done < <(grep -e "^$name|$tool|.*$tile" "$work/lines")
         [[ $cases -gt 0 && $status -eq 1 && $output == *"wrong: "* ]] || { echo "$name: $output"; return 1; }

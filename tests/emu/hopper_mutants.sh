@@ -32,7 +32,7 @@ fi
 need_bench
 make_work
 export FA_HOME=$PWD
-shape=(--device emu --arch sm_90a --seeds 1 --check cpu --timeout 120 --dim 64)
+shape=(--device emu --arch sm_90a --seeds 1 --check cpu --no-ptxas --timeout 120 --dim 64)
 declare -A tile=(
     [wgmma]="--m 128 --n 64 --warps 8 --stages 2 --batch 1 --heads 6 --seq 300 --seq-kv 520"
     [wgmma_small]="--m 64 --n 64 --warps 8 --stages 1 --batch 1 --heads 2 --seq 70 --seq-kv 520"

@@ -44,7 +44,7 @@ cp -r kernels "$work/original"
 : >"$work/lines"
 
 # Enough rows and keys for two tiles of each, and one head more than one.
-shape=(--device emu --batch 1 --heads 2 --seq 70 --seq-kv 200 --dim 64 --seeds 1 --check cpu --timeout 60)
+shape=(--device emu --batch 1 --heads 2 --seq 70 --seq-kv 200 --dim 64 --seeds 1 --check cpu --no-ptxas --timeout 60)
 # What is tried on a mutant until something objects: other tiles reach other lines, other orders other races.
 variants=("--sanitize thread" "--dist needle --sanitize thread" "--stages 1 --sanitize thread"
     "--stages 2 --sanitize thread" "--stages 3 --sanitize thread" "--splits 2 --sanitize thread"

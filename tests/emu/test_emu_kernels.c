@@ -2,6 +2,7 @@
  * tensors, and features together where it serves them: right under every schedule, clean under the sanitizers, right
  * with every tile of its rules. Through fa_bench itself:
  *     test_emu_kernels [--check|--test|--rest|--all] [KERNEL]        --list: the kernels
+ * The machine code is not asked for: tests/cli/compile_all.bats and features.bats have the CUDA compiler's word.
  * check: two points, one schedule. test (default): the common points, and for the first kernel every point, under one
  * schedule, one under the race detector. rest: what test leaves out. all: both. */
 #include <stdarg.h>
@@ -80,11 +81,11 @@ static size_t take_e4m3(const char **argv, size_t count)
 /* NULL on success. */
 static char *run_bench(const combination *c, const char *schedule, const char *sanitize)
 {
-    const char
-        *argv[ARGUMENTS_MAX] = {"./fa_bench", "--device", "emu",     "--check",    "cpu",    "--seeds",
-                                "1",          "--kernel", c->kernel, "--schedule", schedule, "--sanitize",
-                                sanitize,     "--maxreg", "0"}; /* a tile option: no variant takes the kernel's place */
-    size_t count = 15;
+    /* --maxreg is a tile option: no variant takes the kernel's place */
+    const char *argv[ARGUMENTS_MAX] = {"./fa_bench", "--device", "emu",     "--check",    "cpu",    "--seeds",
+                                       "1",          "--kernel", c->kernel, "--schedule", schedule, "--sanitize",
+                                       sanitize,     "--maxreg", "0",       "--no-ptxas"};
+    size_t count = 16;
     char *words = fa_format("%s", c->at->arguments), *output = NULL;
     const fa_kernel_row *row = NULL;
     fa_reason why;

@@ -39,7 +39,7 @@ while IFS=$'\t' read -r _ file base options _; do
     esac
     echo "--source $file $tile $options"
 done <"$work/list" >"$work/runs"
-"$bench" --runs "$work/runs" --device emu --timing none --quiet --jobs "${opt[jobs]}" \
+"$bench" --runs "$work/runs" --device emu --no-ptxas --timing none --quiet --jobs "${opt[jobs]}" \
     --json "$work/runs.jsonl" >"$work/out" 2>&1 || true
 [[ -s $work/runs.jsonl ]] || die 1 "no records: $(head -n 1 "$work/out")"
 jq -r '[.status, .reason // ""] | @tsv' "$work/runs.jsonl" >"$work/said"

@@ -69,6 +69,7 @@ tile_of() { # BASE [OPTIONS]
 ordinary() { # FILE TILE DTYPE
     local code=0 tile
     read -r -a tile <<<"$2"
+    [[ $device != emu ]] || tile+=(--no-ptxas)
     "$bench" --source "$1" "${tile[@]}" --dtype "$3" --device "$device" --batch 2 --heads 4 --seq 128 \
         --timing none --quiet >/dev/null 2>&1 || code=$?
     [[ $code -eq 1 || $code -eq 6 ]]
