@@ -1,4 +1,5 @@
 #include "simulate.h"
+#include "unit.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -99,24 +100,20 @@ static void flash_head(const fa_problem *problem, const fa_tensors *tensors, con
         fault == SIM_WRONG_KV_HEAD ? head % problem->kv_heads : head / (problem->heads / problem->kv_heads);
     const size_t at = ((size_t)batch * (size_t)problem->kv_heads + (size_t)kv_head) * seq_kv * dim;
     const bool swap = fault == SIM_SWAP_KV;
-    float *k = to_floats(problem->dtype, (swap ? tensors->v : tensors->k) + at, seq_kv * dim);
-    float *v = to_floats(problem->dtype, (swap ? tensors->k : tensors->v) + at, seq_kv * dim);
-    float *k_t = fa_alloc(seq_kv * dim * sizeof *k_t);
+    FREED float *k = to_floats(problem->dtype, (swap ? tensors->v : tensors->k) + at, seq_kv * dim);
+    FREED float *v = to_floats(problem->dtype, (swap ? tensors->k : tensors->v) + at, seq_kv * dim);
+    FREED float *k_t = fa_alloc(seq_kv * dim * sizeof *k_t);
     for (size_t j = 0; j < seq_kv; j++)
         for (size_t d = 0; d < dim; d++)
             k_t[d * seq_kv + j] = k[j * dim + d];
     float *logits = fa_alloc((size_t)tile_n * sizeof *logits), *acc = fa_alloc(dim * sizeof *acc);
     for (int64_t i = 0; i < count; i++) {
-        float *q = to_floats(problem->dtype, tensors->q + (size_t)rows[i] * dim, dim);
+        FREED float *q = to_floats(problem->dtype, tensors->q + (size_t)rows[i] * dim, dim);
         const int32_t keys = keys_of(problem, (int32_t)(rows[i] % problem->seq_q), fault);
         flash_row(problem, q, k_t, v, keys, tile_n, fault, logits, acc, output + (size_t)rows[i] * dim);
-        free(q);
     }
     free(acc);
     free(logits);
-    free(k_t);
-    free(v);
-    free(k);
 }
 
 void sim_flash(const fa_problem *problem, const fa_tensors *tensors, const fa_reference *reference, int32_t tile_n,

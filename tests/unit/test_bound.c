@@ -57,7 +57,7 @@ static bool goes_to(const fa_sass *sass, int32_t from, int32_t to)
 
 TEST(test_blocks)
 {
-    fa_sass sass = parse(LOOP);
+    CLEANUP(fa_sass_free) fa_sass sass = parse(LOOP);
     assert_int_equal(sass.instructions, 8);
     assert_int_equal(sass.blocks, 4);
     assert_true(goes_to(&sass, 0, 1) && goes_to(&sass, 1, 1) && goes_to(&sass, 1, 2));
@@ -66,11 +66,11 @@ TEST(test_blocks)
     assert_int_equal(sass.block[2].successors, 0);
     assert_string_equal(sass.instruction[1].opcode, "HMMA.16816.F32");
     assert_true(sass.instruction[5].predicated);
-    fa_sass_free(&sass);
 }
 
 TEST(test_reconvergence_and_calls)
 {
+    CLEANUP(fa_sass_free)
     fa_sass sass = parse("\t.section\t.text.fa_kernel,\"ax\",@progbits\n"
                          "        /*0000*/                   BSSY B0, `(.L_x_0) ;\n"
                          "        /*0010*/               @P0 BRA `(.L_x_1) ;\n"
@@ -88,7 +88,6 @@ TEST(test_reconvergence_and_calls)
     assert_false(goes_to(&sass, 3, 4));
     assert_true(goes_to(&sass, 1, 6)); /* the call to its function, and back behind the call */
     assert_true(goes_to(&sass, 6, 2));
-    fa_sass_free(&sass);
 }
 
 TEST(test_unknown_jump)
@@ -146,7 +145,7 @@ static const fa_work_need NEED = {
 
 TEST(test_loop)
 {
-    fa_sass sass = parse(LOOP);
+    CLEANUP(fa_sass_free) fa_sass sass = parse(LOOP);
     fa_bound bound = fa_bound_of(&sass, &NEED);
     assert_true(bound.known);
     assert_float_equal(bound.clocks, 6000, 6); /* 1000 products, each with three exponentials of two clocks */
@@ -161,29 +160,27 @@ TEST(test_loop)
     bound = fa_bound_of(&sass, &waves);
     assert_float_equal(bound.clocks, 7000, 1e-6);
     assert_true(bound.l2_binds);
-    fa_sass_free(&sass);
 }
 
 /* Each product costs 6 clocks of exponentials, or twice 8 of shared memory. Mixed so that both are equally busy,
  * x = 16 (1 - x) / 6: the share 8/11 of the first, 48/11 clocks a product. */
 TEST(test_mixed_ways)
 {
-    fa_sass sass = parse(TWO_WAYS);
+    CLEANUP(fa_sass_free) fa_sass sass = parse(TWO_WAYS);
     const fa_bound bound = fa_bound_of(&sass, &NEED);
     assert_true(bound.known);
     assert_float_equal(bound.clocks, 48000.0 / 11, 10);
     assert_float_equal(bound.pipe_clocks[FA_PIPE_MUFU], bound.pipe_clocks[FA_PIPE_SHARED], 20);
-    fa_sass_free(&sass);
 }
 
 TEST(test_no_products)
 {
+    CLEANUP(fa_sass_free)
     fa_sass sass = parse("\t.section\t.text.k,\n.L:\n        /*0000*/   IADD3 R2, R2, R3, RZ ;\n"
                          "        /*0010*/   @P0 BRA `(.L) ;\n        /*0020*/   EXIT ;\n");
     const fa_bound bound = fa_bound_of(&sass, &NEED);
     assert_false(bound.known);
     assert_string_equal(bound.unknown_reason, "no loop of the kernel holds products");
-    fa_sass_free(&sass);
 }
 
 /* 6 blocks of 4 warps on 4 multiprocessors, one at a time: two of them do two. Head dim 64, 64 keys in steps of 32. */
@@ -229,11 +226,10 @@ TEST(test_estimate)
 
 static void put(const char *folder, const char *name, const char *text)
 {
-    char *path = fa_format("%s/%s", folder, name);
+    FREED char *path = fa_format("%s/%s", folder, name);
     fa_reason why;
     assert_int_equal(fa_write_file(path, text, strlen(text), &why), FA_PASS);
     chmod(path, 0700);
-    free(path);
 }
 
 /* A tool in its place that notes each call. */
@@ -246,8 +242,8 @@ TEST(test_listing_is_kept)
     assert_non_null(mkdtemp(folder));
     setenv("XDG_CACHE_HOME", folder, 1);
     char *paths = fa_format("%s:%s", folder, path), *cubin = fa_format("%s/k.cubin", folder);
-    char *tool = fa_format("#!/bin/sh\necho call >>%s/calls\ncat %s/answer\n", folder, folder);
-    char *noted = fa_format("%s/calls", folder);
+    FREED char *tool = fa_format("#!/bin/sh\necho call >>%s/calls\ncat %s/answer\n", folder, folder);
+    FREED char *noted = fa_format("%s/calls", folder);
     setenv("PATH", paths, 1);
     put(folder, "nvdisasm", tool);
     put(folder, "k.cubin", "machine code");
@@ -268,8 +264,6 @@ TEST(test_listing_is_kept)
     fa_run(command, NULL);
     assert_int_equal(fa_sass_read(cubin, &sass, &why), FA_ERROR); /* no such file */
     free(calls);
-    free(noted);
-    free(tool);
     free(cubin);
     free(paths);
 }

@@ -27,9 +27,8 @@ static int drop_root(void **state)
 
 static void put(const char *folder, const char *name, const char *text)
 {
-    char *path = fa_format("%s/%s", folder, name);
+    FREED char *path = fa_format("%s/%s", folder, name);
     assert_int_equal(fa_write_file(path, text, strlen(text), &why), FA_PASS);
-    free(path);
 }
 
 static fa_cache_entry publish(const fa_digest *key)
@@ -83,9 +82,8 @@ TEST_WITH(losing_a_race_is_fine, fresh_root, drop_root)
     put(slow.folder, "module.cubin", "machine code");
     put(slow.folder, "log", "figures");
     assert_int_equal(fa_cache_publish(&key, &slow, &why), FA_PASS);
-    char *path = fa_format("%s/module.cubin", slow.folder);
+    FREED char *path = fa_format("%s/module.cubin", slow.folder);
     assert_int_equal(access(path, R_OK), 0);
-    free(path);
 }
 
 /* A cache that cannot be made (here: its parent is a file) still gives a folder to build in. */
@@ -121,7 +119,7 @@ TEST_WITH(discarded_builds_leave_nothing, fresh_root, drop_root)
 TEST_WITH(source_digest_follows_includes, fresh_root, drop_root)
 {
     fa_digest before, after, again;
-    char *path = fa_format("%s/a.cu", root);
+    FREED char *path = fa_format("%s/a.cu", root);
     put(root, "a.cu", "#include \"b.h\"\nint a;\n");
     put(root, "b.h", "  #  include \"c.h\"\n");
     put(root, "c.h", "#include \"b.h\"\n/* a cycle */\n");
@@ -131,7 +129,6 @@ TEST_WITH(source_digest_follows_includes, fresh_root, drop_root)
     assert_string_not_equal(before.hex, after.hex);
     assert_int_equal(fa_source_digest(path, NULL, &again, &why), FA_PASS);
     assert_string_equal(again.hex, after.hex);
-    free(path);
 }
 
 TEST(known_digest)

@@ -125,25 +125,23 @@ TEST(every_byte_arrives)
 
 TEST(small_copies_pin_nothing)
 {
-    fa_cuda cuda = cuda_make();
+    CLEANUP(fa_cuda_copy_close) fa_cuda cuda = cuda_make();
     there_and_back(&cuda, 4096);
     assert_int_equal(driver.pinned, 0);
     assert_int_equal(driver.copies, 2);
-    fa_cuda_copy_close(&cuda);
 }
 
 TEST(without_pinned_memory_the_driver_does_it)
 {
-    fa_cuda cuda = cuda_make();
+    CLEANUP(fa_cuda_copy_close) fa_cuda cuda = cuda_make();
     driver.no_pinned = true;
     there_and_back(&cuda, 3 * FA_CUDA_STAGING_BYTES);
     assert_int_equal(driver.copies, 2);
-    fa_cuda_copy_close(&cuda);
 }
 
 TEST(a_fault_is_said)
 {
-    fa_cuda cuda = cuda_make();
+    CLEANUP(fa_cuda_copy_close) fa_cuda cuda = cuda_make();
     fa_device device = {.self = &cuda};
     fa_reason why = {""};
     const size_t bytes = 2 * FA_CUDA_STAGING_BYTES;
@@ -152,7 +150,6 @@ TEST(a_fault_is_said)
     assert_int_equal(fa_cuda_copy_out(&device, a, (fa_ptr)(uintptr_t)b, bytes, &why), FA_ERROR);
     assert_non_null(strstr(why.text, "the context is lost"));
     assert_int_equal(fa_cuda_copy_in(&device, (fa_ptr)(uintptr_t)b, a, bytes, &why), FA_ERROR);
-    fa_cuda_copy_close(&cuda);
     free(a);
     free(b);
 }

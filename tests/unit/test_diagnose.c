@@ -242,8 +242,8 @@ TEST(faults_are_described)
         {{1, 2, 1, 12, 9, 16, false, 0.25f}, 4, 1},  {{2, 3, 1, 12, 9, 16, false, 0.25f}, 8, 1},
     };
     for (size_t i = 0; i < sizeof scenes / sizeof *scenes; i++) {
-        scene s = open_scene(scenes[i].problem, scenes[i].tile_m, scenes[i].step, 1.0, 1e-3);
-        uint16_t *right = fa_alloc(s.count * sizeof *right);
+        CLEANUP(close_scene) scene s = open_scene(scenes[i].problem, scenes[i].tile_m, scenes[i].step, 1.0, 1e-3);
+        FREED uint16_t *right = fa_alloc(s.count * sizeof *right);
         memcpy(right, s.output, s.count * sizeof *right);
         for (int fault = FAULTS; fault < CLOSE_ONES && i == 0; fault++)
             for (int subset = 0; subset < SUBSETS; subset += 4)
@@ -253,8 +253,6 @@ TEST(faults_are_described)
                 if ((i == 0 && (fault + subset) % 3 == 0) || (i == 4 && subset == TAIL) ||
                     (i > 0 && i < 5 && (fault + 5 * subset) % 6 == (int)i) || (i == 5 && fault == NOISE))
                     spoil_and_say(&g, &s, right, fault, subset);
-        free(right);
-        close_scene(&s);
     }
     scene s = open_scene_of(scenes[4].problem, scenes[4].tile_m, 1, 1.0, 1e-3, 0.1); /* rows that are much alike */
     uint16_t *right = fa_alloc(s.count * sizeof *right);
@@ -274,7 +272,7 @@ TEST(a_pattern_holds_for_whole_rows)
         uint16_t value;
         const char *words;
     } cases[] = {{0, "zeros"}, {0xFFFF, "never written"}, {0x7C00, "NaN or infinity"}};
-    scene s = open_scene((fa_problem){1, 1, 1, 8, 9, 16, false, 0.25f}, 8, 1, 1.0, 1e-3);
+    CLEANUP(close_scene) scene s = open_scene((fa_problem){1, 1, 1, 8, 9, 16, false, 0.25f}, 8, 1, 1.0, 1e-3);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int spared = -1; spared < 16; spared++) {
             for (int at = 32; at < 64; at++) /* rows 2 and 3 */
@@ -283,7 +281,6 @@ TEST(a_pattern_holds_for_whole_rows)
             assert_false(v.passed);
             assert_int_equal(strstr(v.failure, cases[i].words) != NULL, spared < 0);
         }
-    close_scene(&s);
 }
 
 /* Two wrong rows with the same values are alike in one head; those of two heads are not compared. */
@@ -410,6 +407,7 @@ TEST(limits_are_where_they_were_set)
         for (int size = 0; size < 3; size++)
             for (int error = 0; error < 4; error++)
                 for (int way = 0; way < WAYS; way++) {
+                    CLEANUP(close_scene)
                     scene s = open_scene(i ? many : few, error == 2 ? 32 : 64, 1, sizes[size], errors[error]);
                     s.reference.exact[s.problem.dim + 1] = 0.0; /* where FP16 is finest */
                     s.reference.baseline[s.problem.dim + 1] = 0;
@@ -417,7 +415,6 @@ TEST(limits_are_where_they_were_set)
                         golden_say(&g, "%s size %g error %g", i ? "many" : "few", sizes[size], errors[error]);
                     golden_say(&g, "; way %d: cpu %.4g library %.4g%s", way, limit_of(&s, way, false),
                                limit_of(&s, way, true), way == WAYS - 1 ? "\n" : "");
-                    close_scene(&s);
                 }
     golden_compare(&g, "limits.txt");
 }
@@ -434,9 +431,9 @@ TEST(log_sums_are_judged)
 {
     golden g = {0};
     for (int64_t step = 1; step <= 3; step += 2) {
-        scene s = open_scene((fa_problem){2, 3, 1, 9, 5, 16, true, 0.25f}, 8, step, 1.0, 1e-3);
+        CLEANUP(close_scene) scene s = open_scene((fa_problem){2, 3, 1, 9, 5, 16, true, 0.25f}, 8, step, 1.0, 1e-3);
         const int64_t rows = (int64_t)s.count / 16;
-        float *lse = fa_alloc((size_t)rows * sizeof *lse);
+        FREED float *lse = fa_alloc((size_t)rows * sizeof *lse);
         for (int64_t i = 0; i < rows; i++)
             lse[i] = i % 9 < 4 ? -INFINITY : (float)(8.0 * noise((uint64_t)i));
         for (int64_t i = 0; i < s.reference.row_count; i++) {
@@ -463,8 +460,6 @@ TEST(log_sums_are_judged)
             s.reference.lse[2 * 9 / step - 1] = at;
             golden_say(&g, "limit at %.4g: %.4g\n", at, low);
         }
-        free(lse);
-        close_scene(&s);
     }
     golden_compare(&g, "log_sums.txt");
 }
@@ -529,16 +524,17 @@ TEST(draws_and_inputs_are_those_of_the_seed)
             golden_say(&g, "%s %d %d %g%s", text, draw.dist, draw.strides, (double)draw.factor,
                        index % 4 == 3 ? "\n" : "; ");
         }
-        for (int dist = 0; dist <= FA_DIST_CLIFF; dist++)
-            for (uint64_t seed = 1; seed < 3; seed++) {
-                fa_tensors t = fa_tensors_make(&problems[i], (fa_dist)dist, seed);
-                const size_t q = fa_problem_q_count(&problems[i]) * 2, kv = fa_problem_k_count(&problems[i]) * 2;
-                golden_say(
-                    &g, seed == 1 ? "%d dist %d: %016llx %016llx %016llx" : "; %d dist %d: %016llx %016llx %016llx\n",
-                    i, dist, (unsigned long long)golden_digest(0, t.q, q),
-                    (unsigned long long)golden_digest(0, t.k, kv), (unsigned long long)golden_digest(0, t.v, kv));
-                fa_tensors_free(&t);
-            }
+    }
+    for (int dist = 0; dist <= FA_DIST_CLIFF; dist++) {
+        uint64_t q = 0, k = 0, v = 0; /* of all problems */
+        for (int i = 0; i < 20; i++) {
+            CLEANUP(fa_tensors_free) fa_tensors t = fa_tensors_make(&problems[i / 2], (fa_dist)dist, 1 + i % 2);
+            q = golden_digest(q, t.q, t.q_count * sizeof *t.q);
+            k = golden_digest(k, t.k, t.k_count * sizeof *t.k);
+            v = golden_digest(v, t.v, t.v_count * sizeof *t.v);
+        }
+        golden_say(&g, "dist %d: %016llx %016llx %016llx\n", dist, (unsigned long long)q, (unsigned long long)k,
+                   (unsigned long long)v);
     }
     golden_compare(&g, "draws.txt");
 }
@@ -549,7 +545,7 @@ static void say_layout(golden *g, const fa_layout *l)
                (long long)l->stride_b, (long long)l->stride_h, (long long)l->stride_s, (long long)l->blocks,
                (long long)l->block_pitch, l->block_count, fa_layout_span(l), fa_layout_dense(l));
     const size_t dense = fa_layout_dense(l);
-    uint16_t *tensor = fa_alloc(dense * (size_t)l->blocks * sizeof *tensor);
+    FREED uint16_t *tensor = fa_alloc(dense * (size_t)l->blocks * sizeof *tensor);
     uint16_t *image = fa_alloc(l->block_count * sizeof *image), *back = fa_alloc(dense * (size_t)l->blocks * 2);
     for (size_t i = 0; i < dense * (size_t)l->blocks; i++)
         tensor[i] = (uint16_t)(i * 40503u);
@@ -568,7 +564,6 @@ static void say_layout(golden *g, const fa_layout *l)
     }
     assert_memory_equal(back, tensor, dense * (size_t)l->blocks * sizeof *tensor);
     golden_say(g, "; image %016llx, %zu in gaps, the first at %zu\n", (unsigned long long)digest, changed, sum);
-    free(tensor);
     free(image);
     free(back);
 }

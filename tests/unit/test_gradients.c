@@ -165,27 +165,25 @@ TEST(right_ones_pass_and_so_does_the_baseline)
         for (int n = 0; n <= PROBLEMS; n++) {
             fa_problem problem = n < PROBLEMS ? problems[n] : larger;
             problem.dtype = dtype;
-            bench b = open_bench(&problem, false);
+            CLEANUP(close_bench) bench b = open_bench(&problem, false);
             for (int which = 0; which < 2; which++)
                 for (int32_t tensor = 0; tensor < FA_GRADS; tensor++) {
                     const fa_gradient *g = &b.expected.of[tensor];
                     const int64_t count = g->row_count * g->columns;
-                    double *values = fa_alloc(((size_t)count + 1) * sizeof *values);
+                    FREED double *values = fa_alloc(((size_t)count + 1) * sizeof *values);
                     for (int64_t i = 0; i < count; i++)
                         values[i] = which == 0 ? g->exact[i] : (double)g->baseline[i];
                     write_output(&b, tensor, values);
                     const fa_gradient_verdict v = judge(&b, tensor);
                     if (!v.passed)
                         fail_msg("problem %d, type %d, %d: %s", n, dtype, which, v.failure);
-                    free(values);
                 }
-            close_bench(&b);
         }
 }
 
 TEST(zeros_poison_and_nan_fail)
 {
-    bench b = open_bench(&larger, false);
+    CLEANUP(close_bench) bench b = open_bench(&larger, false);
     for (int32_t tensor = 0; tensor < FA_GRADS; tensor++) {
         const size_t from = fa_gradient_offset(&b.problem, tensor), to = fa_gradient_offset(&b.problem, tensor + 1);
         write_right(&b);
@@ -201,16 +199,15 @@ TEST(zeros_poison_and_nan_fail)
         memset(b.output + to - 2, 0xFF, 2 * sizeof *b.output); /* the last element alone */
         assert_false(judge(&b, tensor).passed);
     }
-    close_bench(&b);
 }
 
 /* The rules, each alone: an element, the whole, a small row beside large ones. */
 TEST(each_rule_catches_what_the_others_forgive)
 {
-    bench b = open_bench(&larger, false);
+    CLEANUP(close_bench) bench b = open_bench(&larger, false);
     const fa_gradient *dv = &b.expected.of[FA_GRAD_DV];
     const int64_t count = dv->row_count * dv->columns, last = 63 * dv->columns; /* the last key: one row sees it */
-    double *values = fa_alloc((size_t)count * sizeof *values);
+    FREED double *values = fa_alloc((size_t)count * sizeof *values);
     const struct {
         int64_t first, end;
         double factor, add;
@@ -228,8 +225,6 @@ TEST(each_rule_catches_what_the_others_forgive)
         if (v.passed || strstr(v.failure, cases[n].words) == NULL)
             fail_msg("case %d: %s", n, v.failure);
     }
-    free(values);
-    close_bench(&b);
 }
 
 /* Where the type has no such number an infinity of its sign is right, and no other. */
@@ -238,7 +233,7 @@ TEST(infinities_are_right_where_the_type_ends)
     fa_problem problem = larger;
     problem.seq_kv = 2; /* of many rows each */
     problem.causal = false;
-    bench b = open_bench(&problem, false);
+    CLEANUP(close_bench) bench b = open_bench(&problem, false);
     for (size_t i = 0; i < fa_problem_o_count(&b.problem); i++)
         b.tensors.dout[i] = fa_float_to_half(8192.0f * fa_half_to_float(b.tensors.dout[i]));
     fa_gradients_free(&b.expected);
@@ -257,7 +252,6 @@ TEST(infinities_are_right_where_the_type_ends)
     assert_false(judge(&b, FA_GRAD_DV).passed);
     elements[beyond] = FA_POISON;
     assert_false(judge(&b, FA_GRAD_DV).passed);
-    close_bench(&b);
 }
 
 /* Each mistake is named by the tensor that shows it. */
@@ -285,11 +279,11 @@ TEST(mistakes_are_named)
     };
     fa_problem problem = larger;
     problem.heads = 6; /* three of a group: one that is lost leaves two */
-    bench b = open_bench(&problem, false);
+    CLEANUP(close_bench) bench b = open_bench(&problem, false);
     for (size_t n = 0; n < sizeof cases / sizeof *cases; n++) {
         const fa_gradient *g = &b.expected.of[cases[n].tensor];
         const int64_t count = g->row_count * g->columns;
-        double *values = fa_alloc((size_t)count * sizeof *values);
+        FREED double *values = fa_alloc((size_t)count * sizeof *values);
         fa_gradients_slip(&b.problem, &b.tensors, b.forward, &cases[n].slip, cases[n].tensor, g->rows, g->row_count,
                           values);
         for (int64_t i = 0; i < count; i++)
@@ -298,9 +292,7 @@ TEST(mistakes_are_named)
         const fa_gradient_verdict v = judge(&b, cases[n].tensor);
         if (v.passed || strstr(v.failure, cases[n].words) == NULL)
             fail_msg("case %zu: %s", n, v.failure);
-        free(values);
     }
-    close_bench(&b);
 }
 
 /* A sample of a long problem is right where it is: the same numbers as of all rows. */

@@ -93,10 +93,9 @@ TEST(plain_functions)
         {"__device__ int f() { return [](auto x) { return x; }(1); }\n", true},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        fa_cuda_file file = {.text = cases[i].text};
+        CLEANUP(fa_host_code_free) fa_cuda_file file = {.text = cases[i].text};
         assert_true(fa_host_code_find(&file, 1));
         if (fa_host_code_plain_functions(&file) != cases[i].plain)
             fail_msg("%s", cases[i].text);
-        fa_host_code_free(&file);
     }
 }

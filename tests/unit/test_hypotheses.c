@@ -42,11 +42,10 @@ static void close_bench(bench *b)
 /* The output of a kernel that has another problem or other tensors. */
 static void compute(bench *b, const fa_problem *problem, const fa_tensors *tensors)
 {
-    fa_reference other = fa_reference_make(problem, tensors, TILE_M, false, 1);
+    CLEANUP(fa_reference_free) fa_reference other = fa_reference_make(problem, tensors, TILE_M, false, 1);
     assert_int_equal(other.row_count, fa_problem_rows(&b->problem)); /* all rows: the problems are small */
     for (size_t i = 0; i < fa_problem_o_count(&b->problem); i++)
         b->output[i] = fa_element_of_float(fa_problem_dtype_o(problem), (float)other.exact[i]);
-    fa_reference_free(&other);
 }
 
 static int32_t tile_n = TILE_N;
@@ -82,11 +81,11 @@ TEST(the_right_recipe_gives_the_reference)
         "--batch 2 --heads 4 --kv-heads 2 --seq 20 --kv-dtype e4m3 --dim 24",
     };
     for (size_t l = 0; l < sizeof lines / sizeof *lines; l++) {
-        bench b = open_bench(lines[l]);
+        CLEANUP(close_bench) bench b = open_bench(lines[l]);
         const int32_t dim = fa_problem_dim_v(&b.problem);
         const size_t room = (size_t)fa_recipe_room(&b.problem);
         double *products = fa_alloc(room * sizeof *products), *weights = fa_alloc(room * sizeof *weights);
-        double *out = fa_alloc((size_t)dim * sizeof *out);
+        FREED double *out = fa_alloc((size_t)dim * sizeof *out);
         for (int64_t i = 0; i < b.reference.row_count; i++) {
             const fa_recipe right = fa_recipe_of(&b.problem, &b.tensors, b.reference.rows[i]);
             if (!right.at.used)
@@ -104,8 +103,6 @@ TEST(the_right_recipe_gives_the_reference)
         }
         free(products);
         free(weights);
-        free(out);
-        close_bench(&b);
     }
 }
 
@@ -136,10 +133,9 @@ TEST(simulated_mistakes_are_named)
          "the last keys of a row tile are left out: does its loop end with its first row?"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        bench b = open_bench(cases[i].line);
+        CLEANUP(close_bench) bench b = open_bench(cases[i].line);
         sim_flash(&b.problem, &b.tensors, &b.reference, TILE_N, cases[i].fault, b.output);
         named(&b, cases[i].line, cases[i].mistake);
-        close_bench(&b);
     }
 }
 
@@ -147,11 +143,10 @@ typedef void change(fa_problem *problem, fa_tensors *tensors);
 
 static void rotate(uint16_t *elements, size_t count, size_t by)
 {
-    uint16_t *all = fa_alloc(count * sizeof *all);
+    FREED uint16_t *all = fa_alloc(count * sizeof *all);
     memcpy(all, elements, count * sizeof *all);
     for (size_t i = 0; i < count; i++)
         elements[i] = all[(i + by) % count];
-    free(all);
 }
 
 static void next_batch(fa_problem *p, fa_tensors *t)
@@ -340,7 +335,7 @@ TEST(other_faults_are_not_named)
     const sim_fault faults[] = {SIM_ACC_ROUNDED, SIM_LOGITS_BF16, SIM_OUTPUT_SCALED, SIM_SCALE_OFF};
     int failed = 0;
     for (size_t l = 0; l < sizeof lines / sizeof *lines; l++) {
-        bench b = open_bench(lines[l]);
+        CLEANUP(close_bench) bench b = open_bench(lines[l]);
         const int32_t dim = fa_problem_dim_v(&b.problem);
         for (size_t f = 0; f < sizeof faults / sizeof *faults; f++) {
             sim_flash(&b.problem, &b.tensors, &b.reference, TILE_N, faults[f], b.output);
@@ -361,7 +356,6 @@ TEST(other_faults_are_not_named)
             assert_false(v.passed);
             assert_null(strstr(v.failure, "(explains "));
         }
-        close_bench(&b);
     }
     assert_true(failed >= 8); /* of 16: some are no worse than the baseline */
 }
@@ -370,7 +364,7 @@ TEST(other_faults_are_not_named)
 TEST(most_rows_must_be_explained)
 {
     for (int every = 1; every < 8; every += 2) {
-        bench b = open_bench(SHAPE);
+        CLEANUP(close_bench) bench b = open_bench(SHAPE);
         const int32_t dim = b.problem.dim;
         sim_flash(&b.problem, &b.tensors, &b.reference, TILE_N, SIM_SWAP_KV, b.output);
         for (int64_t row = 0; row < fa_problem_rows(&b.problem); row++)
@@ -378,7 +372,6 @@ TEST(most_rows_must_be_explained)
                 b.output[row * dim + d] = fa_element_of_float(FA_DTYPE_FP16, (float)((row + d * 31) % 11 - 5));
         const fa_verdict v = judge(&b, 1e-3);
         assert_int_equal(strstr(v.failure, "K and V are swapped (explains") != NULL, every == 1);
-        close_bench(&b);
     }
 }
 
@@ -399,7 +392,7 @@ TEST(rows_of_nan_say_what_they_share)
         {SHAPE "--seq-kv 36 --window 0,0", FEW_KEYS, false, "row, in rows that see nothing of their tile's first keys"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        bench b = open_bench(cases[i].line);
+        CLEANUP(close_bench) bench b = open_bench(cases[i].line);
         compute(&b, &b.problem, &b.tensors);
         for (int64_t flat = 0; flat < b.reference.row_count; flat++) {
             const fa_row at = fa_problem_row(&b.problem, flat);
@@ -417,7 +410,6 @@ TEST(rows_of_nan_say_what_they_share)
         if (said == NULL || strstr(said, cases[i].words) == NULL || shared == cases[i].more)
             fail_msg("%s: '%s'", cases[i].line, v.failure);
         tile_n = TILE_N;
-        close_bench(&b);
     }
 }
 
@@ -441,7 +433,7 @@ TEST(mistakes_of_a_log_sum_exp_are_named)
         {SHAPE, NULL, 1.05, 0, 0, 0, 0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        bench b = open_bench(cases[i].line);
+        CLEANUP(close_bench) bench b = open_bench(cases[i].line);
         float *lse = fa_alloc((size_t)fa_problem_rows(&b.problem) * sizeof *lse);
         for (int64_t row = 0; row < b.reference.row_count; row++) {
             const fa_recipe r = fa_recipe_of(&b.problem, &b.tensors, row);
@@ -468,6 +460,5 @@ TEST(mistakes_of_a_log_sum_exp_are_named)
             (said != NULL && strstr(said, cases[i].mistake) == NULL))
             fail_msg("%s: '%s'", cases[i].line, v.failure);
         free(lse);
-        close_bench(&b);
     }
 }

@@ -72,7 +72,7 @@ TEST(the_key_is_all_that_decides)
     OTHER(fa_draw, draw, v_power, 10);
     OTHER(fa_draw, draw, flat, true);
     keys[count++] = fa_kept_key(&problem, &draw, 64, true);
-    fa_lengths *lengths = fa_alloc(2 * sizeof *lengths);
+    FREED fa_lengths *lengths = fa_alloc(2 * sizeof *lengths);
     lengths[0] = (fa_lengths){.count = 2, .q = {8, 3}, .kv = {8, 9}, .q_start = {0, 8, 11}, .kv_start = {0, 8, 17}};
     OTHER(fa_problem, problem, lengths, &lengths[0]);
     lengths[1] = lengths[0];
@@ -94,7 +94,6 @@ TEST(the_key_is_all_that_decides)
     judged.max_abs_err = 0.5;
     assert_memory_equal(&keys[0], (fa_digest[]){key_of(&problem, &judged)}, sizeof *keys);
     fa_pages_free(pages);
-    free(lengths);
 }
 
 /* A tile decides which rows a sample has, and nothing where there is no sample. */

@@ -63,7 +63,7 @@ TEST(scatter_and_gather)
                 const size_t count = (size_t)l.blocks * fa_layout_dense(&l);
                 assert_int_equal(count, (size_t)l.batch * (size_t)l.heads * (size_t)(l.seq * l.dim));
                 uint16_t *dense = fa_alloc(count * 2), *back = fa_alloc(count * 2);
-                uint16_t *image = fa_alloc(l.block_count * 2);
+                FREED uint16_t *image = fa_alloc(l.block_count * 2);
                 for (size_t i = 0; i < count; i++)
                     dense[i] = (uint16_t)i;
                 for (int64_t block = 0; block < l.blocks; block++) {
@@ -76,7 +76,6 @@ TEST(scatter_and_gather)
                     fa_layout_gather(&l, block, image, back);
                 }
                 assert_memory_equal(dense, back, count * 2);
-                free(image);
                 free(back);
                 free(dense);
             }

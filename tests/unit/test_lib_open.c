@@ -36,9 +36,8 @@ static char *make_root(const char *below)
 
 static void remove_root(char *root)
 {
-    char *output = NULL;
+    FREED char *output = NULL;
     assert_int_equal(fa_run((const char *const[]){"rm", "-r", root, NULL}, &output), 0);
-    free(output);
     free(root);
 }
 

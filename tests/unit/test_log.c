@@ -141,11 +141,10 @@ TEST(older_targets_run_as_ptx)
     }
     if (status != FA_PASS)
         fail_msg("%s", why.text);
-    char *text = NULL;
+    FREED char *text = NULL;
     size_t size = 0;
     assert_int_equal(fa_read_file(module.path, &text, &size, &why), FA_PASS);
     assert_non_null(strstr(text, ".target sm_89"));
     assert_non_null(strstr(text, ".entry fa_kernel"));
     assert_string_equal(module.ptx_arch, "compute_89");
-    free(text);
 }

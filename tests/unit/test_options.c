@@ -137,13 +137,12 @@ TEST(spec_of_vs)
 
 TEST(help_names_every_option)
 {
-    char *help = fa_options_help();
+    FREED char *help = fa_options_help();
     const char *const names[] = {"--kernel",  "--vs SPEC",    "--seq 1..", "--dist",
                                  "--timeout", "(cpu,cublas)", "exit codes"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strstr(help, names[i]) == NULL)
             fail_msg("%s is not in --help", names[i]);
-    free(help);
 }
 
 static void see_option(void *to, const fa_option_facts *facts)

@@ -305,7 +305,7 @@ TEST(statements_are_found)
                                  "  asm volatile(\"mov.u32 %0, 1;\\n\"\n"
                                  "               \"tcgen05.fence;\" :: \"r\"(x));\n"
                                  "}\n";
-    fa_asm_result r = fa_asm_rewrite(source);
+    CLEANUP(fa_asm_free) fa_asm_result r = fa_asm_rewrite(source);
     assert_int_equal(r.sites, 5);
     assert_int_equal(r.lack_count, 1);
     assert_string_equal(r.lacks[0].text,
@@ -326,12 +326,12 @@ TEST(statements_are_found)
     for (const char *c = r.text; *c != '\0'; c++)
         after += *c == '\n';
     assert_int_equal(after, before + 1);
-    fa_asm_free(&r);
 }
 
 /* NAN of <math.h> leaves line markers inside an operand: what follows keeps its line. */
 TEST(markers_in_an_operand_keep_the_line)
 {
+    CLEANUP(fa_asm_free)
     fa_asm_result r = fa_asm_rewrite("# 1 \"k.cu\"\n"
                                      "void k(float f) {\n"
                                      "  asm(\"max.f32 %0, %0, %1;\" : \"+f\"(f) : \"f\"(\n"
@@ -343,15 +343,14 @@ TEST(markers_in_an_operand_keep_the_line)
                                      "}\n");
     assert_int_equal(r.lack_count, 1);
     holds(r.lacks[0].text, "k.cu:3: ");
-    fa_asm_free(&r);
 }
 
 /* As a macro leaves them, which nvcc takes; a directive of a line of its own stays. */
 TEST(pragmas_inside_a_line_go)
 {
+    CLEANUP(fa_asm_free)
     fa_asm_result r = fa_asm_rewrite("#pragma unroll 2\n  f(\"#pragma unroll\"); #pragma unroll 4 for (;;) g();\n"
                                      "  #pragma unroll\n  for (;;) h(); #pragma once\n");
     assert_string_equal(r.text, "#pragma unroll 2\n  f(\"#pragma unroll\");  for (;;) g();\n"
                                 "  \n  for (;;) h(); #pragma once\n");
-    fa_asm_free(&r);
 }

@@ -42,7 +42,7 @@ static int kept(fa_race_shadow *shadow)
 /* Four threads read 8 bytes 2 by 2, again and again, with a barrier between. */
 TEST(reads_in_parts_are_forgotten)
 {
-    fa_race_shadow shadow = {0};
+    CLEANUP(fa_race_shadow_free) fa_race_shadow shadow = {0};
     for (uint32_t epoch = 1; epoch <= 50; epoch++)
         for (uint16_t thread = 0; thread < 4; thread++)
             for (int part = 0; part < 4; part++) {
@@ -50,21 +50,19 @@ TEST(reads_in_parts_are_forgotten)
                 assert_int_equal(touch(&shadow, &read, all_ordered).count, 0);
             }
     assert_in_range(kept(&shadow), 1, 8);
-    fa_race_shadow_free(&shadow);
 }
 
 /* What was read in parts is still there as a whole: a write to any byte of it races. */
 TEST(every_part_still_races)
 {
     for (int byte = 0; byte < 8; byte++) {
-        fa_race_shadow shadow = {0};
+        CLEANUP(fa_race_shadow_free) fa_race_shadow shadow = {0};
         for (int part = 0; part < 4; part++) {
             const fa_race_access read = {.epoch = 1, .bytes = (uint8_t)(3 << 2 * part)};
             assert_int_equal(touch(&shadow, &read, none_ordered).count, 0);
         }
         const fa_race_access write = {.epoch = 1, .thread = 1, .bytes = (uint8_t)(1 << byte), .kind = FA_RACE_WRITE};
         assert_int_equal(touch(&shadow, &write, none_ordered).threads, 1);
-        fa_race_shadow_free(&shadow);
     }
 }
 
@@ -72,7 +70,7 @@ TEST(every_part_still_races)
  * bounded. */
 TEST(one_race_hides_no_other)
 {
-    fa_race_shadow shadow = {0};
+    CLEANUP(fa_race_shadow_free) fa_race_shadow shadow = {0};
     for (uint16_t thread = 0; thread < 4; thread++) {
         const fa_race_access write = {.epoch = 1, .thread = thread, .bytes = 0xff, .kind = FA_RACE_WRITE};
         const races found = touch(&shadow, &write, none_ordered);
@@ -83,13 +81,12 @@ TEST(one_race_hides_no_other)
         assert_in_range(touch(&shadow, &write, none_ordered).count, 1, 200);
     }
     assert_in_range(kept(&shadow), 1, 200);
-    fa_race_shadow_free(&shadow);
 }
 
 /* Two stores of one thread in a row by two instructions: the second is judged, too. */
 TEST(another_store_is_another_access)
 {
-    fa_race_shadow shadow = {0};
+    CLEANUP(fa_race_shadow_free) fa_race_shadow shadow = {0};
     fa_race_access write = {.epoch = 1, .bytes = 0xf, .kind = FA_RACE_WRITE};
     touch(&shadow, &write, none_ordered);
     write.thread = 1;
@@ -97,5 +94,4 @@ TEST(another_store_is_another_access)
     assert_int_equal(touch(&shadow, &write, none_ordered).count, 0);
     write.place = 8;
     assert_int_equal(touch(&shadow, &write, none_ordered).count, 1);
-    fa_race_shadow_free(&shadow);
 }

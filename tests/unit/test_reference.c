@@ -54,8 +54,8 @@ TEST(equals_the_definition)
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int dist = 0; dist <= FA_DIST_CODED; dist++) {
             const fa_problem *p = &shapes[i];
-            fa_tensors t = fa_tensors_make(p, (fa_dist)dist, 3);
-            fa_reference r = fa_reference_make(p, &t, 16, false, 3);
+            CLEANUP(fa_tensors_free) fa_tensors t = fa_tensors_make(p, (fa_dist)dist, 3);
+            CLEANUP(fa_reference_free) fa_reference r = fa_reference_make(p, &t, 16, false, 3);
             assert_int_equal(r.row_count, p->batch * p->heads * p->seq_q);
             for (int64_t flat = 0; flat < r.row_count; flat++) {
                 long double plain[256];
@@ -65,16 +65,14 @@ TEST(equals_the_definition)
                     assert_true(fabs(r.exact[flat * p->dim + d] - (double)plain[d]) <=
                                 1e-12 * (1.0 + fabs((double)plain[d])));
             }
-            fa_reference_free(&r);
-            fa_tensors_free(&t);
         }
 }
 
 TEST(rows_without_a_key_are_zero)
 {
     const fa_problem p = shape(1, 2, 1, 50, 20, 32, true);
-    fa_tensors t = fa_tensors_make(&p, FA_DIST_NORMAL, 3);
-    fa_reference r = fa_reference_make(&p, &t, 16, false, 3);
+    CLEANUP(fa_tensors_free) fa_tensors t = fa_tensors_make(&p, FA_DIST_NORMAL, 3);
+    CLEANUP(fa_reference_free) fa_reference r = fa_reference_make(&p, &t, 16, false, 3);
     for (int64_t i = 0; i < r.row_count * 32; i++)
         if (i / 32 % 50 < 30) {
             assert_float_equal(r.exact[i], 0.0, 0.0);
@@ -82,8 +80,6 @@ TEST(rows_without_a_key_are_zero)
         } else {
             assert_true(r.exact[i] != 0.0);
         }
-    fa_reference_free(&r);
-    fa_tensors_free(&t);
 }
 
 static double baseline_rmse(const fa_problem *p, const fa_tensors *t, bool acc_fp16)
@@ -101,11 +97,10 @@ static double baseline_rmse(const fa_problem *p, const fa_tensors *t, bool acc_f
 TEST(baseline_is_naive_fp16)
 {
     const fa_problem p = shape(1, 4, 4, 256, 512, 64, false);
-    fa_tensors t = fa_tensors_make(&p, FA_DIST_NORMAL, 3);
+    CLEANUP(fa_tensors_free) fa_tensors t = fa_tensors_make(&p, FA_DIST_NORMAL, 3);
     const double fp32 = baseline_rmse(&p, &t, false), fp16 = baseline_rmse(&p, &t, true);
     assert_true(fp32 > 1e-5 && fp32 < 1e-4);
     assert_true(fp16 > 4.0 * fp32 && fp16 < 1e-2);
-    fa_tensors_free(&t);
 }
 
 /* BF16 has 3 bits less: the baseline is off by about 8 times as much. */
@@ -139,9 +134,8 @@ TEST(logits_are_rounded_to_the_nearest_even)
             const fa_tensors t = {.q = q, .k = k, .v = v};
             const float logit =
                 fa_half_to_float(q[0]) * fa_half_to_float(k[0]) + fa_half_to_float(q[1]) * fa_half_to_float(k[1]);
-            fa_reference r = fa_reference_make(&p, &t, 16, false, 1);
+            CLEANUP(fa_reference_free) fa_reference r = fa_reference_make(&p, &t, 16, false, 1);
             assert_true(r.baseline_lse[0] == (double)fa_half_to_float(fa_float_to_half(logit)));
-            fa_reference_free(&r);
         }
 }
 
@@ -150,14 +144,12 @@ TEST(baseline_stays_finite)
 {
     fa_problem p = shape(1, 1, 1, 32, 64, 64, false);
     p.scale = 1e5f;
-    fa_tensors t = fa_tensors_make(&p, FA_DIST_NORMAL, 3);
+    CLEANUP(fa_tensors_free) fa_tensors t = fa_tensors_make(&p, FA_DIST_NORMAL, 3);
     for (int acc_fp16 = 0; acc_fp16 < 2; acc_fp16++) {
-        fa_reference r = fa_reference_make(&p, &t, 16, acc_fp16, 3);
+        CLEANUP(fa_reference_free) fa_reference r = fa_reference_make(&p, &t, 16, acc_fp16, 3);
         for (int64_t i = 0; i < r.row_count * 64; i++)
             assert_true(isfinite(fa_half_to_float(r.baseline[i])) && isfinite(r.exact[i]));
-        fa_reference_free(&r);
     }
-    fa_tensors_free(&t);
 }
 
 /* One row, two keys: V is 1 for the first, 0 for the second, so that the output is the first one's weight. */
@@ -204,26 +196,22 @@ TEST(scores_beyond_the_type_stay_fp32)
             fail_msg("case %zu: sway %g, not %g; weight %g", i, r.sway[0], want, got);
         fa_reference_free(&r);
     }
-    fa_reference r = of_two_keys(FA_DTYPE_FP16, 1.0f, 4.0f, 3.0f, true);
+    CLEANUP(fa_reference_free) fa_reference r = of_two_keys(FA_DTYPE_FP16, 1.0f, 4.0f, 3.0f, true);
     assert_true(isinf(r.sway[0]));
-    fa_reference_free(&r);
 }
 
 TEST(threads_do_not_matter)
 {
     const fa_problem p = shape(2, 3, 1, 70, 200, 40, true);
-    fa_tensors t = fa_tensors_make(&p, FA_DIST_OUTLIER, 3);
+    CLEANUP(fa_tensors_free) fa_tensors t = fa_tensors_make(&p, FA_DIST_OUTLIER, 3);
     const int threads = omp_get_max_threads();
     omp_set_num_threads(1);
-    fa_reference a = fa_reference_make(&p, &t, 16, false, 3);
+    CLEANUP(fa_reference_free) fa_reference a = fa_reference_make(&p, &t, 16, false, 3);
     omp_set_num_threads(3);
-    fa_reference b = fa_reference_make(&p, &t, 16, false, 3);
+    CLEANUP(fa_reference_free) fa_reference b = fa_reference_make(&p, &t, 16, false, 3);
     omp_set_num_threads(threads);
     assert_memory_equal(a.exact, b.exact, (size_t)a.row_count * 40 * sizeof *a.exact);
     assert_memory_equal(a.baseline, b.baseline, (size_t)a.row_count * 40 * sizeof *a.baseline);
-    fa_reference_free(&a);
-    fa_reference_free(&b);
-    fa_tensors_free(&t);
 }
 
 /* However much work a row is, sixteen are taken. */
@@ -242,7 +230,7 @@ TEST(sixteen_rows_are_taken_of_any_length)
 TEST(long_sequences_are_sampled)
 {
     const fa_problem p = shape(1, 4, 2, 5000, 5000, 16, true);
-    fa_tensors t = fa_tensors_make(&p, FA_DIST_NORMAL, 3);
+    CLEANUP(fa_tensors_free) fa_tensors t = fa_tensors_make(&p, FA_DIST_NORMAL, 3);
     const clock_t before = clock(); /* of the processors: how busy the machine is does not matter */
     fa_reference r = fa_reference_make(&p, &t, 48, false, 3), other = fa_reference_make(&p, &t, 1, false, 7);
     assert_true((double)(clock() - before) / CLOCKS_PER_SEC < 20.0);
@@ -283,7 +271,6 @@ TEST(long_sequences_are_sampled)
     fa_reference_free(&r);
     assert_true(r.row_count == 0 && r.rows == NULL && r.exact == NULL && r.baseline == NULL && r.lse == NULL);
     fa_reference_free(&other);
-    fa_tensors_free(&t);
 }
 
 /* Sixteen rows at least, whatever a row costs: all where there are no more. */
@@ -315,17 +302,16 @@ TEST(more_keys_than_a_block_holds)
     const int32_t keys = (1 << 20) + 1;
     const fa_problem p = shape(1, 1, 1, 3, keys, 16, false);
     const size_t bytes = fa_problem_k_count(&p) * sizeof(uint16_t);
+    CLEANUP(fa_tensors_free)
     fa_tensors t = {.q = fa_alloc(3 * 16 * sizeof(uint16_t)), .k = fa_alloc(bytes), .v = fa_alloc(bytes)};
     for (size_t i = 0; i < fa_problem_k_count(&p); i++)
         t.v[i] = fa_float_to_half(0.5f);
-    fa_reference r = fa_reference_make(&p, &t, 64, false, 3);
+    CLEANUP(fa_reference_free) fa_reference r = fa_reference_make(&p, &t, 64, false, 3);
     assert_int_equal(r.row_count, 3);
     for (int i = 0; i < 3; i++) {
         assert_true(fabs(r.lse[i] - log(keys)) < 1e-9);
         assert_true(fabs(r.exact[i * 16 + 15] - 0.5) < 1e-9);
     }
-    fa_reference_free(&r);
-    fa_tensors_free(&t);
 }
 
 /* All rows where they cost no more than four canonical problems and R has no more than 2^25 elements; else as many as
@@ -401,15 +387,13 @@ TEST(the_baseline_is_a_chain_of_halves)
                                  shape(1, 2, 2, 3, 1, 16, false)};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int acc = 0; acc < 2; acc++) {
-            fa_tensors t = fa_tensors_make(&shapes[i], FA_DIST_NORMAL, 3);
-            fa_reference r = fa_reference_make(&shapes[i], &t, 16, acc, 3);
+            CLEANUP(fa_tensors_free) fa_tensors t = fa_tensors_make(&shapes[i], FA_DIST_NORMAL, 3);
+            CLEANUP(fa_reference_free) fa_reference r = fa_reference_make(&shapes[i], &t, 16, acc, 3);
             for (int64_t flat = 0; flat < r.row_count; flat++) {
                 uint16_t plain[64];
                 assert_true(plain_baseline(&shapes[i], &t, flat, acc, plain) == r.baseline_lse[flat]);
                 assert_memory_equal(plain, r.baseline + flat * shapes[i].dim, (size_t)shapes[i].dim * sizeof *plain);
             }
-            fa_reference_free(&r);
-            fa_tensors_free(&t);
         }
 }
 

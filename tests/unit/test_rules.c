@@ -85,14 +85,13 @@ TEST(good_kernels_pass)
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int dist = 0; dist <= FA_DIST_CLIFF; dist++)
             for (uint64_t seed = 0; seed < (shapes[i].seq_kv <= 17 ? 12u : 1u); seed++) {
-                bench b = open_bench(shapes[i], (fa_dist)dist, seed, false);
+                CLEANUP(close_bench) bench b = open_bench(shapes[i], (fa_dist)dist, seed, false);
                 for (sim_fault kind = SIM_GOOD; kind <= SIM_GOOD_SUM_P16; kind++) {
                     const fa_verdict v = judge_fault(&b, kind);
                     if (!v.passed)
                         fail_msg("shape %zu dist %d seed %d kind %d: %s", i, dist, (int)seed, (int)kind, v.failure);
                     assert_string_equal(v.failure, "");
                 }
-                close_bench(&b);
             }
 }
 
@@ -106,13 +105,12 @@ TEST(good_kernels_pass_in_bf16)
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         shapes[i].dtype = FA_DTYPE_BF16;
         for (int dist = 0; dist <= FA_DIST_CLIFF; dist++) {
-            bench b = open_bench(shapes[i], (fa_dist)dist, 3, false);
+            CLEANUP(close_bench) bench b = open_bench(shapes[i], (fa_dist)dist, 3, false);
             for (sim_fault kind = SIM_GOOD; kind <= SIM_GOOD_SUM_P16; kind++) {
                 const fa_verdict v = judge_fault(&b, kind);
                 if (!v.passed)
                     fail_msg("shape %zu dist %d kind %d: %s", i, dist, (int)kind, v.failure);
             }
-            close_bench(&b);
         }
     }
 }
@@ -124,12 +122,11 @@ TEST(wrong_kernels_fail_in_bf16)
     for (sim_fault fault = SIM_MEAN_OF_V; fault <= SIM_WRONG_KV_HEAD; fault++) {
         const bool of_mask = fault >= SIM_CAUSAL_EARLY && fault <= SIM_CAUSAL_TOP_LEFT;
         const bool needs_groups = of_mask || fault == SIM_WRONG_KV_HEAD;
-        bench b = open_bench(needs_groups ? causal : plain, FA_DIST_NORMAL, 1, false);
+        CLEANUP(close_bench) bench b = open_bench(needs_groups ? causal : plain, FA_DIST_NORMAL, 1, false);
         const fa_verdict v = judge_fault(&b, fault);
         if (v.passed)
             fail_msg("fault %d passes: max %g rmse %g, baseline %g %g", (int)fault, v.max_abs_err, v.rmse,
                      v.baseline_max_abs_err, v.baseline_rmse);
-        close_bench(&b);
     }
     assert_true(fa_rule_tolerance(FA_DTYPE_FP16) == 1e-3 && fa_rule_tolerance(FA_DTYPE_BF16) == 8e-3);
 }
@@ -144,7 +141,7 @@ TEST(a_constant_fails_everywhere_and_good_kernels_do_not)
                 fa_problem problem = shape(1, 2, 1, 63, 63, 16, power % 2 != 0);
                 problem.scale = powf(10.0f, (float)power);
                 problem.dtype = dtype;
-                bench b = open_bench(problem, (fa_dist)dist, 7, false);
+                CLEANUP(close_bench) bench b = open_bench(problem, (fa_dist)dist, 7, false);
                 for (int kind = SIM_GOOD - 3; kind <= SIM_GOOD_SUM_P16; kind++) {
                     for (size_t i = 0; kind < 0 && i < b.count; i++)
                         b.output[i] = fa_element_of_float(dtype, values[kind + 3]);
@@ -153,7 +150,6 @@ TEST(a_constant_fails_everywhere_and_good_kernels_do_not)
                         fail_msg("type %d dist %d scale 1e%d kind %d: %s rmse %g %g\n", dtype, dist, power, kind,
                                  v.passed ? "passes" : v.failure, v.rmse, v.baseline_rmse);
                 }
-                close_bench(&b);
             }
 }
 
@@ -161,7 +157,7 @@ TEST(good_at_8192_passes_and_mean_of_v_does_not)
 {
     const fa_dist dists[] = {FA_DIST_NORMAL, FA_DIST_SHARP};
     for (size_t i = 0; i < 2; i++) {
-        bench b = open_sampled(shape(1, 2, 2, 24, 8192, 16, false), dists[i], 42, false, 8);
+        CLEANUP(close_bench) bench b = open_sampled(shape(1, 2, 2, 24, 8192, 16, false), dists[i], 42, false, 8);
         assert_int_equal(b.reference.row_count, 6);
         fa_verdict v = judge_fault(&b, SIM_GOOD);
         if (!v.passed)
@@ -171,16 +167,14 @@ TEST(good_at_8192_passes_and_mean_of_v_does_not)
         assert_false(v.passed);
         if (dists[i] == FA_DIST_NORMAL)
             expect_words(&v, "all wrong rows of a head are alike");
-        close_bench(&b);
     }
     /* Where a fixed tolerance alone would let it through: |O - R| is below 1e-3 everywhere. */
-    bench b = open_bench(shape(1, 1, 1, 4, 8192, 32, false), FA_DIST_UNIFORM, 42, false);
+    CLEANUP(close_bench) bench b = open_bench(shape(1, 1, 1, 4, 8192, 32, false), FA_DIST_UNIFORM, 42, false);
     fa_verdict v = judge_fault(&b, SIM_MEAN_OF_V);
     assert_false(v.passed);
     v = judge_fault(&b, SIM_SCALE_OFF);
     assert_int_equal(v.mismatches, 0);
     assert_false(v.passed);
-    close_bench(&b);
 }
 
 typedef struct wrong_case {
@@ -218,13 +212,12 @@ TEST(wrong_kernels_fail)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (uint64_t seed = 0; seed < 2; seed++) {
-            bench b = open_bench(cases[i].problem, cases[i].dist, seed, false);
+            CLEANUP(close_bench) bench b = open_bench(cases[i].problem, cases[i].dist, seed, false);
             const fa_verdict v = judge_fault(&b, cases[i].fault);
             if (v.passed)
                 fail_msg("case %zu passes: fault %d dist %d, max %g rmse %g, baseline %g %g", i, (int)cases[i].fault,
                          (int)cases[i].dist, v.max_abs_err, v.rmse, v.baseline_max_abs_err, v.baseline_rmse);
             assert_true(strlen(v.failure) > 40);
-            close_bench(&b);
         }
 }
 
@@ -236,7 +229,7 @@ static uint16_t *row_of(bench *b, int32_t head, int32_t row)
 /* Damage done to a good output; the words that must name it. */
 TEST(damage_is_found_and_named)
 {
-    bench b = open_bench(shape(1, 3, 3, 200, 150, 64, false), FA_DIST_NORMAL, 9, false);
+    CLEANUP(close_bench) bench b = open_bench(shape(1, 3, 3, 200, 150, 64, false), FA_DIST_NORMAL, 9, false);
     uint16_t *const good = fa_alloc(b.count * sizeof *good);
     const size_t row_bytes = 64 * sizeof(uint16_t);
     assert_true(judge_fault(&b, SIM_GOOD).passed);
@@ -321,20 +314,18 @@ TEST(damage_is_found_and_named)
     assert_int_equal(v.mismatches, 1);
     assert_true(v.worst.head == 1 && v.worst.row == 50 && v.worst.col == 7);
     free(good);
-    close_bench(&b);
 }
 
 /* Tolerances cannot buy a pass: rule 3 stays. */
 TEST(loose_tolerances_do_not_help)
 {
-    bench b = open_bench(shape(1, 2, 2, 64, 256, 64, false), FA_DIST_NORMAL, 1, false);
+    CLEANUP(close_bench) bench b = open_bench(shape(1, 2, 2, 64, 256, 64, false), FA_DIST_NORMAL, 1, false);
     for (sim_fault fault = SIM_MEAN_OF_V; fault <= SIM_SWAP_KV; fault++) {
         sim_flash(&b.problem, &b.tensors, &b.reference, 64, fault, b.output);
         const fa_verdict v = fa_judge(&b.problem, &b.reference, b.output, 64, 1.5, 1.5);
         assert_int_equal(v.mismatches, 0);
         assert_false(v.passed);
     }
-    close_bench(&b);
 }
 
 /* Tight ones do reject: the baseline breaks them too, unless it does not. */
@@ -355,7 +346,7 @@ TEST(sharp_inputs_are_left_to_the_relative_rules)
 
 TEST(exact_baseline_leaves_two_ulp)
 {
-    bench b = open_bench(shape(4, 4, 4, 16, 1, 64, false), FA_DIST_NORMAL, 1, false);
+    CLEANUP(close_bench) bench b = open_bench(shape(4, 4, 4, 16, 1, 64, false), FA_DIST_NORMAL, 1, false);
     for (int ulps = 0; ulps <= 3; ulps++) {
         memcpy(b.output, b.reference.baseline, b.count * sizeof *b.output);
         for (size_t i = 0; i < b.count; i++)
@@ -364,31 +355,28 @@ TEST(exact_baseline_leaves_two_ulp)
         assert_true(v.baseline_max_abs_err == 0.0);
         assert_int_equal(v.passed, ulps <= 1 || (ulps == 2 && v.mismatches == 0));
     }
-    close_bench(&b);
 }
 
 /* A row that sees no key must be 0, not nearly 0. */
 TEST(empty_rows_are_exactly_zero)
 {
-    bench b = open_bench(shape(1, 1, 1, 300, 100, 64, true), FA_DIST_NORMAL, 1, false);
+    CLEANUP(close_bench) bench b = open_bench(shape(1, 1, 1, 300, 100, 64, true), FA_DIST_NORMAL, 1, false);
     assert_true(judge_fault(&b, SIM_GOOD).passed);
     b.output[150 * 64 + 3] = 0x0001;
     fa_verdict v = judge(&b);
     expect_words(&v, "a single row");
     b.output[150 * 64 + 3] = 0x8000; /* -0 is 0 */
     assert_true(judge(&b).passed);
-    close_bench(&b);
 }
 
 TEST(a_reference_of_nan_passes_nothing)
 {
-    bench b = open_bench(shape(1, 1, 1, 32, 32, 16, false), FA_DIST_NORMAL, 1, false);
+    CLEANUP(close_bench) bench b = open_bench(shape(1, 1, 1, 32, 32, 16, false), FA_DIST_NORMAL, 1, false);
     sim_flash(&b.problem, &b.tensors, &b.reference, 64, SIM_GOOD, b.output);
     b.reference.exact[77] = NAN;
     assert_false(judge(&b).passed);
     b.reference.baseline[77] = 0x7E00;
     assert_false(judge(&b).passed);
-    close_bench(&b);
 }
 
 /* Another class of accuracy is not smuggled in: an FP16-accumulating result passes in its class alone. */
@@ -407,13 +395,12 @@ TEST(classes_do_not_mix)
 /* The whole output is looked at for NaN, also between the sampled rows. */
 TEST(nan_between_samples_is_found)
 {
-    bench b = open_sampled(shape(1, 1, 1, 600, 56, 16, false), FA_DIST_UNIFORM, 1, false, 3);
+    CLEANUP(close_bench) bench b = open_sampled(shape(1, 1, 1, 600, 56, 16, false), FA_DIST_UNIFORM, 1, false, 3);
     sim_flash(&b.problem, &b.tensors, &b.reference, 64, SIM_GOOD, b.output);
     assert_true(judge(&b).passed);
     b.output[(b.reference.rows[50] + 1) * 16 + 3] = 0xFFFF;
     const fa_verdict v = judge(&b);
     expect_words(&v, "rows that were not sampled");
-    close_bench(&b);
 }
 
 /* Against a library: naive FP16 attention stands in for it. */
@@ -487,7 +474,7 @@ enum { ONE = 0x3C00, ONE_AND_A_HALF = 0x3E00, TINY = 0x0010 }; /* FP16: 1, 1.5, 
 /* A distance that equals the tolerance is within it, in units of the inputs' scale. */
 TEST(a_tolerance_is_allowed)
 {
-    bench b = open_flat(4, ONE);
+    CLEANUP(close_bench) bench b = open_flat(4, ONE);
     b.output[7] = b.reference.baseline[9] = ONE_AND_A_HALF;
     for (double unit = 0.5; unit <= 2; unit *= 2) {
         b.reference.unit = unit;
@@ -496,7 +483,6 @@ TEST(a_tolerance_is_allowed)
         v = fa_judge(&b.problem, &b.reference, b.output, 64, 0.499 / unit, 0);
         assert_true(v.mismatches == 1 && v.baseline_fails);
     }
-    close_bench(&b);
 }
 
 /* Where the baseline is outside the tolerance, rows that it gets right whatever the rounding must be within, and the
@@ -542,26 +528,24 @@ TEST(few_elements_may_be_as_coarse_as_their_row)
 {
     for (int32_t rows = 511; rows <= 512; rows++)
         for (int largest = 0; largest < 16; largest += 15) {
-            bench b = open_flat(rows, TINY);
+            CLEANUP(close_bench) bench b = open_flat(rows, TINY);
             const int at = 3 * 16 + largest, off = 3 * 16 + 5;
             b.output[at] = b.reference.baseline[at] = ONE;
             b.reference.exact[at] = 1.0;
             b.output[off] = fa_float_to_half(4e-5f);
             assert_int_equal(judge(&b).passed, rows == 511);
-            close_bench(&b);
         }
 }
 
 /* A baseline that is not 0 in a row of zeros has no relative error there. */
 TEST(a_row_of_zeros_does_not_widen_the_others)
 {
-    bench b = open_flat(4, ONE);
+    CLEANUP(close_bench) bench b = open_flat(4, ONE);
     for (int d = 0; d < 16; d++)
         b.reference.exact[16 + d] = b.output[16 + d] = b.reference.baseline[16 + d] = 0;
     b.reference.baseline[16 + 2] = 1;
     const fa_verdict v = judge(&b);
     assert_true(v.passed && v.baseline_worst_row_rel_l2 == 0);
-    close_bench(&b);
 }
 
 static void step_row(bench *b, int32_t row, int steps)
@@ -615,8 +599,8 @@ TEST(suspects_are_beyond_the_limits_of_the_sample)
 {
     enum { ROW = 5 }; /* not in the sample */
     const fa_problem problem = shape(2, 2, 1, 64, 70, 32, true);
-    bench every = open_bench(problem, FA_DIST_NORMAL, 1, false);
-    bench b = open_sampled(problem, FA_DIST_NORMAL, 1, false, 7);
+    CLEANUP(close_bench) bench every = open_bench(problem, FA_DIST_NORMAL, 1, false);
+    CLEANUP(close_bench) bench b = open_sampled(problem, FA_DIST_NORMAL, 1, false, 7);
     double suspects[256];
     memcpy(b.output, every.reference.baseline, b.count * sizeof *b.output);
     memcpy(every.output, every.reference.baseline, b.count * sizeof *b.output);
@@ -657,8 +641,6 @@ TEST(suspects_are_beyond_the_limits_of_the_sample)
     const fa_verdict v =
         fa_judge_plain(&problem, every.reference.exact, &b.reference, b.output, 64, 1e-3, 1e-3, &limits[2], suspects);
     assert_true(!v.passed && v.nonfinite == 1 && suspects[ROW] == (double)INFINITY);
-    close_bench(&every);
-    close_bench(&b);
 }
 
 /* Four rows of 16 ones with the log-sum-exp 0, by the tolerance of a workload's project. */
@@ -771,7 +753,7 @@ TEST(fp8_is_judged_by_its_mean_error)
     for (int i = 0; i < 6; i++) {
         fa_problem p = shape(2, 4, 2, i < 3 ? 40 : 6, 300, 32, false);
         p.dtype = FA_DTYPE_E4M3;
-        bench b = open_bench(p, dists[i % 3], 9, false);
+        CLEANUP(close_bench) bench b = open_bench(p, dists[i % 3], 9, false);
         const fa_verdict as_baseline = judge_part(&b, 1.0), near = judge_part(&b, 1.25);
         const fa_verdict far = judge_part(&b, 1.5), exact = judge_part(&b, 0.0), zero = judge_part(&b, NAN);
         assert_true(as_baseline.passed && exact.passed && near.passed);
@@ -784,6 +766,5 @@ TEST(fp8_is_judged_by_its_mean_error)
             squares += b.reference.exact[e] * b.reference.exact[e];
         const double part = as_baseline.rmse / sqrt(squares / (double)b.count);
         assert_true(dists[i % 3] == FA_DIST_MEAN ? part < 0.006 : part > 0.01 && part < 0.035);
-        close_bench(&b);
     }
 }

@@ -5,7 +5,7 @@
 /* What the pass makes of a text must hold each part, in this order, and as many lines as the text. */
 static void becomes(const char *text, const char *const *parts)
 {
-    char *made = fa_shared_rewrite(text);
+    FREED char *made = fa_shared_rewrite(text);
     const char *at = made;
     int lines = 0;
     for (const char *c = text; *c != '\0'; c++)
@@ -19,7 +19,6 @@ static void becomes(const char *text, const char *const *parts)
             fail_msg("no \"%s\" in: %s", *parts, made);
         at = found + strlen(*parts);
     }
-    free(made);
 }
 #define BECOMES(text, ...) becomes(text, (const char *const[]){__VA_ARGS__, NULL})
 
@@ -57,9 +56,8 @@ TEST(arrays_of_namespace_scope_are_declared_where_they_are_used)
 TEST(other_text_stays)
 {
     static const char text[] = "const char *s = \"__shared__ int a;\"; // __shared__ int b;\nextern float pool[];\n";
-    char *made = fa_shared_rewrite(text);
+    FREED char *made = fa_shared_rewrite(text);
     assert_string_equal(made, text);
-    free(made);
 }
 
 /* A directive that goes on over line breaks of CR LF is one token. */

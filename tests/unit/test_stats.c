@@ -79,14 +79,13 @@ TEST(coverage)
 
 TEST(ten_thousand_do_not_underflow)
 {
-    double *samples = malloc(10000 * sizeof *samples);
+    FREED double *samples = malloc(10000 * sizeof *samples);
     for (int32_t k = 0; k < 10000; k++)
         samples[k] = k;
     const fa_stats stats = fa_stats_of(samples, 10000);
     /* n/2 -+ 0.98 sqrt(n) */
     assert_float_equal(stats.ci95[0], 4901, 2);
     assert_float_equal(stats.ci95[1], 5098, 2);
-    free(samples);
 }
 
 TEST(settled_is_a_strict_bound)

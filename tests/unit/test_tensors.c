@@ -198,7 +198,7 @@ TEST(low_logits_are_low)
 TEST(cliffs_are_far_apart)
 {
     const fa_problem p = shape(1, 4, 2, 30, 41, 32, true);
-    fa_tensors t = fa_tensors_make(&p, FA_DIST_CLIFF, 7);
+    CLEANUP(fa_tensors_free) fa_tensors t = fa_tensors_make(&p, FA_DIST_CLIFF, 7);
     int above = 0, below = 0, hidden_above = 0;
     for (int64_t row = 0; row < 4 * 30; row++) {
         float first = -INFINITY, second = -INFINITY, hidden = -INFINITY;
@@ -221,7 +221,6 @@ TEST(cliffs_are_far_apart)
         hidden_above += hidden - first > 30000.0f;
     }
     assert_true(above == 80 && below == 40 && hidden_above == 10);
-    fa_tensors_free(&t);
 }
 
 TEST(same_seed_same_tensors)
@@ -230,7 +229,7 @@ TEST(same_seed_same_tensors)
     const int threads = omp_get_max_threads();
     for (int dist = 0; dist <= FA_DIST_CLIFF; dist++) {
         omp_set_num_threads(1);
-        fa_tensors a = fa_tensors_make(&p, (fa_dist)dist, 7);
+        CLEANUP(fa_tensors_free) fa_tensors a = fa_tensors_make(&p, (fa_dist)dist, 7);
         omp_set_num_threads(3);
         fa_tensors b = fa_tensors_make(&p, (fa_dist)dist, 7), c = fa_tensors_make(&p, (fa_dist)dist, 8);
         omp_set_num_threads(threads);
@@ -240,7 +239,6 @@ TEST(same_seed_same_tensors)
         assert_memory_equal(a.k, b.k, a.k_count * 2);
         assert_memory_equal(a.v, b.v, a.k_count * 2);
         assert_true(memcmp(a.q, c.q, a.q_count * 2) != 0);
-        fa_tensors_free(&a);
         fa_tensors_free(&b);
         fa_tensors_free(&c);
     }
@@ -328,7 +326,7 @@ TEST(ramps_are_strict)
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int falling = 0; falling < 2; falling++) {
             const fa_problem *p = &shapes[i];
-            fa_tensors t = fa_tensors_make(p, falling ? FA_DIST_FALLING : FA_DIST_RISING, 5);
+            CLEANUP(fa_tensors_free) fa_tensors t = fa_tensors_make(p, falling ? FA_DIST_FALLING : FA_DIST_RISING, 5);
             float before = falling ? INFINITY : -INFINITY;
             for (int32_t key = 0; key < p->seq_kv; key++) {
                 const float now = logit(p, &t, (size_t)p->seq_q - 1, (size_t)key);
@@ -337,7 +335,6 @@ TEST(ramps_are_strict)
             }
             if (p->seq_kv > 100)
                 assert_true(fabsf(before) > 1.5f && fabsf(before) < 40.0f);
-            fa_tensors_free(&t);
         }
 }
 
@@ -350,7 +347,7 @@ TEST(needles_dominate)
                                  in_type(shape(1, 1, 1, 20, 30000, 24, false), FA_DTYPE_BF16)};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         const fa_problem *p = &shapes[i];
-        fa_tensors t = fa_tensors_make(p, FA_DIST_NEEDLE, 5);
+        CLEANUP(fa_tensors_free) fa_tensors t = fa_tensors_make(p, FA_DIST_NEEDLE, 5);
         int64_t distinct = 0, last = -1;
         for (int32_t flat = 0; flat < p->batch * p->heads * p->seq_q; flat++) {
             const int32_t keys = fa_problem_row_keys(p, flat % p->seq_q);
@@ -379,7 +376,6 @@ TEST(needles_dominate)
             assert_int_equal(decoded, needle);
         }
         assert_true(distinct > p->seq_q / 2);
-        fa_tensors_free(&t);
     }
 }
 

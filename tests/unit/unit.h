@@ -23,6 +23,10 @@
         unit_add(__LINE__, &test);                                                             \
     }                                                                                          \
     static void name(void **state)
+/* A variable that is freed, or ended by a function that takes its address, where its scope ends. */
+#define FREED __attribute__((cleanup(unit_free)))
+#define CLEANUP(end) __attribute__((cleanup(end)))
+static inline void unit_free(void *variable) { free(*(void **)variable); }
 void unit_add(int line, const struct CMUnitTest *test);
 /* A file may define these: before its first test and after its last. */
 int unit_setup(void **state);
