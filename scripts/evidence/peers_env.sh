@@ -7,7 +7,8 @@ usage() {
 usage: scripts/evidence/peers_env.sh [options]
   --out DIR        default build/peers: DIR/python has FlashAttention 4 (flash-attn-4 and what it needs but PyTorch),
                    DIR/cudnn the three libraries of cuDNN (nvidia-cudnn-cu13) that its attention loads;
-                   with --only flashinfer DIR/flashinfer has FlashInfer's headers, which examples/library builds from
+                   with --only flashinfer DIR/flashinfer has FlashInfer's headers, which examples/library builds from,
+                   and DIR/python its package, which compiles what it runs, and cuDNN's frontend
   --python X.Y     Python of the machine that will use them (default 3.12)
   --cudnn VERSION  default: the newest
   --fa4 VERSION    of flash-attn-4; default: the newest
@@ -42,6 +43,7 @@ fa4=("flash-attn-4${version:->=4.0.0b1}" nvidia-cutlass-dsl nvidia-cutlass-dsl-l
     typing_extensions)
 cudnn=("nvidia-cudnn-cu13${opt[cudnn]:+==${opt[cudnn]}}")
 flashinfer=("flashinfer-python${opt[flashinfer]:+==${opt[flashinfer]}}")
+with_flashinfer=(apache-tvm-ffi ninja nvidia-cudnn-frontend nvidia-ml-py packaging tqdm)
 
 get() { # FOLDER PACKAGE...
     echo "pip install --target $1 ${*:2}"
@@ -63,12 +65,16 @@ if [[ ${opt[only]} == *flashinfer* ]]; then
     if [[ ${flag[dry-run]} -eq 0 ]]; then
         rm -rf "$out/flashinfer"
         mkdir -p "$out/flashinfer/cutlass/tools/util" "$out/flashinfer/cccl"
-        mv "$work/wheel/flashinfer/data/include" "$out/flashinfer/"
-        mv "$work/wheel/flashinfer/data/cutlass/include" "$out/flashinfer/cutlass/"
-        mv "$work/wheel/flashinfer/data/cutlass/tools/util/include" "$out/flashinfer/cutlass/tools/util/"
-        mv "$work/wheel/flashinfer/data/cccl"/{libcudacxx,cub,thrust} "$out/flashinfer/cccl/"
+        cp -r "$work/wheel/flashinfer/data/include" "$out/flashinfer/"
+        cp -r "$work/wheel/flashinfer/data/cutlass/include" "$out/flashinfer/cutlass/"
+        cp -r "$work/wheel/flashinfer/data/cutlass/tools/util/include" "$out/flashinfer/cutlass/tools/util/"
+        cp -r "$work/wheel/flashinfer/data/cccl"/{libcudacxx,cub,thrust} "$out/flashinfer/cccl/"
         sed -n '/^Version: /{s///p;q}' "$work/wheel"/flashinfer_python-*.dist-info/METADATA >"$out/flashinfer/version"
+        rm -rf "$work/wheel/flashinfer/data/csrc"/{cake_*,fused_moe,gdn*,kda*} "$out"/python/flashinfer*
+        mkdir -p "$out/python"
+        mv "$work/wheel"/flashinfer* "$out/python/"
     fi
+    get "$out/python" "${with_flashinfer[@]}"
 fi
 if [[ ${opt[only]} == *cudnn* ]]; then
     get "$work" "${cudnn[@]}"

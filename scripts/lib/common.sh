@@ -121,7 +121,7 @@ use_peers() { # DIR: peers that scripts/evidence/peers_env.sh brought; nothing f
     [[ -d $1/python || -d $1/cudnn ]] || die 2 "--env takes a folder of scripts/evidence/peers_env.sh, not '$1'"
     local dir
     dir=$(cd "$1" && pwd)
-    export PEERS_SITE=$dir/python # lib/peers/peers_torch.py
+    export PEERS_SITE=$dir/python PATH=$dir/python/bin:$PATH # lib/peers/peers_torch.py; FlashInfer's ninja
     export LD_LIBRARY_PATH=$dir/cudnn:${LD_LIBRARY_PATH:-} FA_LIBRARY_PATH=$dir/cudnn:${FA_LIBRARY_PATH:-}
     # PyTorch's RPATH wins over LD_LIBRARY_PATH, and its cuDNN would load the rest from there: preloaded, it is one.
     [[ ! -d $dir/cudnn ]] ||

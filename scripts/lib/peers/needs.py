@@ -9,8 +9,10 @@ from importlib.metadata import distributions
 
 from pip._vendor.packaging.requirements import Requirement
 
-# PyTorch for CUDA 13 comes with the first three; the last is for CUDA 12, in place of which ours has that for 13.
-ELSEWHERE = {"torch", "cuda-bindings", "protobuf", "nvidia-cutlass-dsl-libs-cu12"}
+# PyTorch for CUDA 13 comes with the first three; the next is for CUDA 12, in place of which ours has that for 13.
+# FlashInfer imports the others for work that is not asked of it.
+ELSEWHERE = {"torch", "cuda-bindings", "protobuf", "nvidia-cutlass-dsl-libs-cu12", "click", "cuda-python", "cuda-tile",
+             "nccl-extensions", "nccl4py", "numpy", "requests", "tabulate"}
 
 
 def plain(name):
