@@ -150,7 +150,7 @@ suite_unit() {
 
 # The emulator itself, and each kernel on it; a new kernel has its tests by its row in the registry.
 suite_emu() {
-    local binary=$build/tests/emu/test_emu_kernels name kernels part
+    local binary=$build/tests/emu/test_emu_kernels name kernels
     mapfile -t kernels < <("$binary" --list)
     if [[ -n $kernel ]]; then
         [[ " ${kernels[*]} " == *" $kernel "* ]] || {
@@ -161,11 +161,12 @@ suite_emu() {
     elif [[ $which == check ]]; then
         kernels=("${kernels[0]}")
     else
-        part=("--$which")
-        [[ $which != all ]] || part=()
-        member test_emu run_cmocka test_emu "$build/tests/emu/test_emu" "${part[@]}"
-        for name in race hopper; do
-            member "emu_$name" run_cmocka "emu_$name" "$build/tests/emu/test_emu_cases" "${part[@]}" "$name"
+        for name in test_emu test_emu_race test_emu_hopper; do
+            if [[ $which == all ]]; then
+                member "$name" run_cmocka "$name" "$build/tests/emu/$name"
+            else
+                member "$name" run_cmocka "$name" "$build/tests/emu/$name" "--$which"
+            fi
         done
     fi
     for name in "${kernels[@]}"; do

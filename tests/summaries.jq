@@ -23,7 +23,6 @@ def cheats:
 # The lines of the controls (with jq -s) as their summary.
 def controls:
     {what: "controls", caught: count("CAUGHT"), missed: count("MISSED"), runs: map(.runs) | add, controls: .};
-def controls_text: "\(.caught) of \(.caught + .missed) controls caught, in \(.runs) runs";
 
 # The lines of the mutants (with jq -s) as their summary. $known: how many the table has; a sample tries fewer.
 def hopper_mutants:
@@ -61,9 +60,6 @@ def race_controls:
     {what: "race_controls", racy: (of("racy") | names | length), clean: (of("clean") | names | length),
         missed: (of("racy") | map(select(.good | not)) | names),
         accused: (of("clean") | map(select(.good | not)) | names), runs: (map(select(.good)) | length)};
-def race_controls_text:
-    "\(.racy) racy kernels, \(.missed | length) missed; \(.clean) clean kernels, \(.accused | length) accused; " +
-        "\(.runs) runs", (.missed[] | "missed: \(.)"), (.accused[] | "accused: \(.)");
 
 # The lines of the faults as their summary.
 def faults:

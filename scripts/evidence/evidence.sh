@@ -29,8 +29,7 @@
 #              (this and cheats go on where the file says that they were cut off)
 #   judge      a token changed in the modules that judge: what the unit tests catch (tests/mutate.py; some minutes)
 #   race       the emulator's problem matrix under its race detector (scripts/ci_gate.sh --race; some minutes)
-#   race_controls  kernels with a race and kernels without, under that detector (tests/emu/controls.sh --race; some
-#              minutes)
+#   race_controls  kernels with a race and kernels without, under that detector (tests/emu/race.sh; some minutes)
 #   asan       the suites with the driver under ASan, UBSan and LeakSanitizer (tests/asan.sh; some minutes)
 #   fuzz       the fuzzers, --fuzz-seconds each (tests/fuzz/run.sh)
 #   cheats     ways to fool the bench (tests/cheats/run.sh)
@@ -298,7 +297,7 @@ sample=()
 part_controls() { summarise "$out/controls.json" tests/emu/controls.sh; }
 part_mutants() { summarise "$out/mutants.json" tests/emu/mutants.sh "${sample[@]}"; }
 part_hopper() { summarise "$out/hopper_mutants.json" tests/emu/hopper_mutants.sh "${sample[@]}"; }
-part_race_controls() { summarise "$out/race_controls.json" tests/emu/controls.sh --race; }
+part_race_controls() { summarise "$out/race_controls.json" tests/emu/race.sh; }
 part_judge() { summarise "$out/judge_mutants.json" tests/mutate.py --seed "$(date +%Y%m%d)" --count 200; }
 part_asan() { summarise "$out/asan.json" tests/asan.sh; }
 part_fuzz() { summarise "$out/fuzz.json" tests/fuzz/run.sh --seconds "${opt[fuzz-seconds]}"; }

@@ -301,7 +301,7 @@ def robustness:
         "`tests/mutate.py`"]),
     row_of("race_controls"; ["controls of the race detector (`tests/emu/race`): kernels with a race, and without",
         "\(total(.missed | length)) of \(total(.racy)) missed, \(total(.accused | length)) of \(total(.clean)) accused",
-        "\(total(.runs)) runs, under every schedule; `tests/emu/controls.sh --race`"]),
+        "\(total(.runs)) runs, under every schedule; `tests/emu/race.sh`"]),
     row_of("race"; ["problem matrix under the race detector", "\(clean) clean",
         "\(map(.kernels[].kernel) | unique | length) kernels; `scripts/ci_gate.sh --race`"]),
     row_of("conform"; ["primitives, emulator beside \(gpus)",

@@ -258,7 +258,7 @@ peers() {
     ./fa_bench --kernel light --device emu --batch 1 --heads 4 --kv-heads 2 --seq 65 --dim 72 --causal --seeds 1 \
         --dump "$work" --quiet
     scripts/lib/peers/peers_torch.py --load "$work" --compare "$work/o.npy" --causal >"$work/parity.json"
-    jq -e '.exact.passed and .exact.rows_checked == 260 and .max_abs_difference_to_torch < 2e-3' "$work/parity.json"
+    jq -e '.exact.passed and .exact.rows_checked == 260 and .torch.max_abs_difference < 2e-3' "$work/parity.json"
     run -1 scripts/lib/peers/peers_torch.py --load "$work" --compare "$work/o.npy" # not causal
 }
 

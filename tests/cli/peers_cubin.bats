@@ -11,9 +11,10 @@ import ctypes, sys
 import peers_cubin as p
 letters = {ctypes.c_void_p: "p", ctypes.c_int64: "l", ctypes.c_int32: "i", ctypes.c_float: "f",
     ctypes.c_ubyte * 128: "m", ctypes.c_int64 * 12: "p", ctypes.c_int64 * 3: "p"}
-constants = {"FA_ABI": p.ABI, "FA_GRID_PERSISTENT": p.GRID_PERSISTENT,
+constants = {"FA_ABI": p.ABI, "FA_GRID_PERSISTENT": p.GRID_PERSISTENT, "FA_GRID_KEYS": p.GRID_KEYS,
     "CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES": p.MAX_DYNAMIC_SHARED_SIZE_BYTES,
-    "FA_DTYPE_FP16": p.DTYPE["fp16"], "FA_DTYPE_BF16": p.DTYPE["bf16"],
+    "FA_DTYPE_FP16": p.DTYPE["fp16"], "FA_DTYPE_BF16": p.DTYPE["bf16"], "FA_DTYPE_E4M3": p.DTYPE["e4m3"],
+    "CU_TENSOR_MAP_DATA_TYPE_UINT8": p.MAP_TYPE["e4m3"], "CUDA_ERROR_NOT_FOUND": p.NOT_FOUND,
     "CU_TENSOR_MAP_DATA_TYPE_FLOAT16": p.MAP_TYPE["fp16"], "CU_TENSOR_MAP_DATA_TYPE_BFLOAT16": p.MAP_TYPE["bf16"],
     "CU_TENSOR_MAP_SWIZZLE_32B": p.SWIZZLE[32], "CU_TENSOR_MAP_SWIZZLE_64B": p.SWIZZLE[64],
     "CU_TENSOR_MAP_SWIZZLE_128B": p.SWIZZLE[128], "CU_TENSOR_MAP_L2_PROMOTION_L2_256B": p.L2_256B}
@@ -65,6 +66,9 @@ assert launch() == (12, 2, 12, 200), launch()
 assert launch(pack_heads=1) == (8, 4, 8, 136), launch(pack_heads=1)
 assert launch(splits=4) == (48, 2, 12, 776), launch(splits=4)
 assert launch(splits=4, grid=1, blocks_per_sm=2) == (20, 2, 12, 776)
+keys = [launch_of(Info(m=64, n=32, grid=2, pack_heads=pack), 1, 4, 2, 70, 10, two, 100)[0] for pack, two in ((0, 0),
+    (0, 2), (1, 2))]
+assert keys == [16, 20, 10], keys
 assert launch(grid=1) == (10, 2, 12, 200) and launch(grid=1, blocks_per_sm=2) == (12, 2, 12, 200)
 END
     python "$work/refuse.py"
@@ -72,11 +76,13 @@ END
 
 @test "what the driver is asked: function, shared memory, tensor maps, launch" {
     cat >"$work/driver.c" <<'END'
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "cuda/api.h"
 #include "fa_params.h"
-static const fa_kernel_info info = {.abi = FA_ABI,
+static fa_kernel_info info = {.abi = FA_ABI,
                                     .m = 64,
                                     .splits = 2,
                                     .dim = 32,
@@ -97,12 +103,16 @@ CUresult cuModuleLoadData(CUmodule *module, const void *image)
 }
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
 {
-    *function = (CUfunction)0x123456789;
-    return module == (CUmodule)1 && strcmp(name, "fa_kernel") == 0 ? 0 : 500;
+    const bool before = strcmp(name, "fa_before") == 0;
+    *function = (CUfunction)(before ? 0x11 : strcmp(name, "fa_after") == 0 ? 0x22 : 0x123456789);
+    const bool around = getenv("AROUND") != NULL || strcmp(name, "fa_kernel") == 0;
+    return module == (CUmodule)1 && around ? 0 : CUDA_ERROR_NOT_FOUND;
 }
 CUresult cuModuleGetGlobal_v2(CUdeviceptr *at, size_t *bytes, CUmodule module, const char *name)
 {
     (void)module;
+    if (getenv("AROUND") != NULL)
+        info.features = atoi(getenv("AROUND")), info.pre_grid = 7, info.grid = FA_GRID_KEYS, info.n = 32;
     *at = (CUdeviceptr)&info;
     *bytes = sizeof info;
     return strcmp(name, "fa_info") == 0 ? 0 : 500;
@@ -132,6 +142,8 @@ CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, uns
                         unsigned smem, CUstream stream, void **arguments, void **extra)
 {
     const fa_params *p = arguments[0];
+    if (f != (CUfunction)0x123456789)
+        return printf("%s %u %u %u\n", f == (CUfunction)0x11 ? "before" : "after", gx, x, smem), fflush(stdout);
     printf("launch %d %u %u %u %u %u %u %u %p %p\n", f == (CUfunction)0x123456789, gx, gy, gz, x, y, z, smem,
            (void *)stream, (void *)extra);
     printf("tensors %p %p %p %p\n", p->q, p->k, p->v, p->o);
@@ -142,6 +154,10 @@ CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, uns
            p->kv_heads, p->seq_q, p->seq_kv, p->dim, p->causal, p->scale, p->tiles_m, p->tiles, p->sm_count,
            p->reserved, p->workspace, p->workspace_bytes, p->q_map.bytes[127] == 'm', p->k_map.bytes[0],
            p->v_map.bytes[0] == 'm', p->o_map.bytes[127]);
+    if (info.features)
+        printf("more %d %d %d; %p %d %d %p; %p %p %p %p %lld %lld %p %d\n", p->dtype, p->dtype_kv, p->dtype_o,
+               (const void *)p->pages, p->page_size, p->num_pages, (const void *)p->k_descale, p->dout, p->dq, p->dk,
+               p->dv, p->grad_stride[0][1], p->grad_stride[3][0], (void *)p->lse, p->deterministic);
     return fflush(stdout);
 }
 END
@@ -162,6 +178,21 @@ def make(dim, causal, dtype="fp16"):
     q = Tensor(0x7fff00000100, 2, 4, 100, dim)
     k, v = (Tensor(address, 2, 2, 200, dim) for address in (0x7fff00000200, 0x7fff00000300))
     return peers_cubin.Kernel(sys.argv[1], Fake(q=q, k=k, v=v, scale=0.25, causal=causal, dtype=dtype))
+def around(features, dtype, dtype_kv, k, outputs, **more):
+    q, v = Tensor(0x7fff00000100, 2, 4, 100, 32), Tensor(0x7fff00000300, *k.shape)
+    peers_cubin.Kernel(sys.argv[1], Fake(q=q, k=k, v=v, scale=0.25, causal=True, dtype=dtype, dtype_kv=dtype_kv,
+        features=features, more=more, outputs=lambda: outputs))()
+import os
+if os.environ.get("AROUND") == "4104":  # pages of an FP8 cache
+    around(4104, "fp16", "e4m3", Tensor(0x7fff00000200, 9, 2, 16, 32), Tensor(0x7fff00000400, 2, 4, 100, 32),
+        page_size=16, num_pages=9, seq_kv=40, pages=Tensor(0x7fff00000600), k_descale=Tensor(0x7fff00000700))
+    sys.exit()
+if os.environ.get("AROUND") == "8192":  # gradients
+    at = lambda address, heads=4, rows=100: Tensor(address, 2, heads, rows, 32)
+    around(8192, "bf16", "bf16", at(0x7fff00000200, 2, 200), (at(0x7fff00000a00), at(0x7fff00000b00, 2, 200),
+        at(0x7fff00000c00, 2, 200)), o=at(0x7fff00000400), dout=at(0x7fff00000800), lse=Tensor(0x7fff00000900),
+        deterministic=True)
+    sys.exit()
 make(32, True)()
 make(32, True, "bf16")()
 try:
@@ -187,6 +218,22 @@ tensors 0x7fff00000100 0x7fff00000200 0x7fff00000300 0x7fff00000400
 strides 12800 3200 32; 12800 6400 32; 12800 6400 32; 12800 3200 32
 problem 1 2 4 2 100 200 32 1 0.25; 2 16 2 0; 0x7fff00000500 512; 1010
 the module is made for dim 32, causal True, not for dim 64, causal True
+END
+    for bits in 4104 8192; do AROUND=$bits LD_LIBRARY_PATH=$work python "$work/launch.py" "$work/k.cubin"; done |
+        grep -vE '^(attribute|strides|problem|tensors)' >"$work/asked"
+    diff "$work/asked" - <<'END'
+map 0 6 4 0x7fff00000100: 32 100 4 2; 64 6400 25600; 32 64 1 1; 1 1 1 1; 0 2 0 0
+map 0 0 4 0x7fff00000300: 32 16 2 9; 32 512 1024; 64 48 1 1; 1 1 1 1; 0 2 0 0
+before 7 96 0
+launch 1 8 1 1 96 1 1 70000 0x700000001 (nil)
+more 0 2 0; 0x7fff00000600 16 9 0x7fff00000700; (nil) (nil) (nil) (nil) 0 0 (nil) 0
+after 8 96 0
+map 0 9 4 0x7fff00000100: 32 100 4 2; 64 6400 25600; 32 64 1 1; 1 1 1 1; 0 2 0 0
+map 0 9 4 0x7fff00000300: 32 200 2 2; 64 12800 25600; 32 48 1 1; 1 1 1 1; 0 2 0 0
+before 7 96 0
+launch 1 56 1 1 96 1 1 70000 0x700000001 (nil)
+more 1 1 1; (nil) 0 0 (nil); 0x7fff00000800 0x7fff00000a00 0x7fff00000b00 0x7fff00000c00 3200 12800 0x7fff00000900 1
+after 56 96 0
 END
     printf 'no image' >"$work/k.cubin"
     LD_LIBRARY_PATH=$work run python "$work/launch.py" "$work/k.cubin"
@@ -255,29 +302,228 @@ END
     python "$work/pair.py"
 }
 
-@test "what a row sees beside peers is what the bench says; lengths, windows and bits of features" {
-    cat >"$work/visible.py" <<'END'
-import json, sys, types
-sys.modules["torch"] = types.ModuleType("torch")
-import peers_features as p
+@test "lengths, windows and bits of features of a problem; every line of the lists is one of the bench" {
+    cat >"$work/features.py" <<'END'
+import peers_inputs as p
 base = dict(chunk=None, page_size=None, alibi=False, bias=False, mask="none", v_in_k=False, window=None, causal=False,
-            lengths=None, softcap=None, sinks=False, dim=64, dim_v=64)
+            lengths=None, softcap=None, sinks=False, dim=64, dim_v=64, dtype="fp16", kv_dtype="fp16", op="forward",
+            deterministic=False)
 assert p.features_of(base) == 0
 assert p.features_of({**base, "window": [3, 0], "sinks": True, "dim_v": 32, "lengths": {}, "softcap": 2}) == 0x233
 assert p.features_of({**base, "window": [-1, 0], "causal": True}) == 0
-for name in ("alibi", "bias", "v_in_k"):
+assert p.features_of({**base, "page_size": 16, "kv_dtype": "e4m3"}) == 0x1008
+assert p.features_of({**base, "dtype": "e4m3", "kv_dtype": "e4m3"}) == 0x800
+assert p.features_of({**base, "op": "backward", "deterministic": True}) == 0x6000
+for refused in ({"alibi": True}, {"bias": True}, {"mask": "tree"}, {"chunk": 8}, {"op": "backward", "sinks": True}):
     try:
-        p.features_of({**base, name: True})
+        p.features_of({**base, **refused})
     except ValueError:
         continue
-    raise AssertionError(name)
+    raise AssertionError(refused)
 assert p.bounds_of({**base, "window": [127, 5], "causal": True}) == (127, 0)
 assert p.bounds_of(base) == (-1, -1)
 assert p.starts_of([3, 0, 5]) == [0, 3, 3, 8]
-bits = {"varlen": 0x1, "window": 0x2, "softcap": 0x10, "sink": 0x20, "dim_v": 0x200}
 header = open("include/fa_params.h").read().split()
-for name, bit in bits.items():
-    assert int(header[header.index(f"FA_FEATURE_{name.upper()}") + 1], 0) == bit == p.FEATURES[name], name
+for name, bit in p.FEATURES.items():
+    assert int(header[header.index(f"FA_FEATURE_{name.upper()}") + 1], 0) == bit, name
 END
-    python "$work/visible.py"
+    python "$work/features.py"
+    scripts/evidence/features.sh --dry-run --problems features,paged,fp8,backward |
+        sed '/--kernel/!s/^/--kernel wgmma /' >"$work/runs"
+    [ "$(wc -l <"$work/runs")" -ge 100 ]
+    run -0 ./fa_bench --select --arch sm_90a --runs "$work/runs"
+    refused 2 "a file that can be read or a list's name" scripts/evidence/features.sh --problems page
+    refused 2 "--out is of one list" scripts/evidence/features.sh --problems paged,fp8 --out "$work/x"
+    refused 2 "--peers takes names" scripts/evidence/features.sh --peers fa5
+}
+
+# Tensors, inputs and packages are made up: each call says what it was given.
+@test "what each peer is given: windows, causal, page tables, lengths, descales, gradients" {
+    cat >"$work/given.py" <<'END'
+import sys, textwrap, types
+from types import SimpleNamespace as Fake
+import peers_calls, peers_inputs
+class T:
+    def __init__(self, name, *shape): self.name, self.shape, self.dtype = name, shape or (2, 4, 9, 64), "fp16"
+    def __getattr__(self, name): return lambda *a, **k: self
+    def __getitem__(self, at): return T(f"{self.name}[{at if isinstance(at, int) else '..'}]", *self.shape)
+    def __repr__(self): return self.name
+def said(name, result=None):
+    def call(*a, **k):
+        words = [name, *map(str, a), *(f"{key}={k[key]}" for key in sorted(k))]
+        print(textwrap.fill(" ".join(words), 118, break_long_words=False))
+        return result if result is not None else T("o")
+    return call
+def wrapper(name):
+    return lambda room, *a, **k: (said(name)(*a, **k), Fake(plan=said("plan"), run=said("run")))[1]
+fa = {name: said(name) for name in ("flash_attn_func", "flash_attn_varlen_func", "flash_attn_with_kvcache",
+    "_flash_attn_backward", "_flash_attn_bwd")}
+fi = {f"Batch{x}Wrapper": wrapper(x) for x in ("DecodeWithPagedKVCache", "PrefillWithPagedKVCache",
+    "PrefillWithRaggedKVCache", "AttentionWithAttentionSink")}
+fi["mla"] = Fake(BatchMLAPagedAttentionWrapper=wrapper("Mla"), MLAPlanMetadata=Fake(csr=lambda *a: a))
+for name, has in (("flash_attn", {}), ("flash_attn.cute", {}), ("flash_attn.cute.interface", fa), ("flashinfer", fi),
+        ("flash_attn_interface", fa), ("flashinfer.prefill", {"trtllm_fmha_v2_prefill": said("fmha_v2")}),
+        ("flash_mla", {"get_mla_metadata": said("metadata", ("plan", None)),
+            "flash_mla_with_kvcache": said("flash_mla", [T("o")])})):
+    sys.modules[name] = types.ModuleType(name)
+    sys.modules[name].__dict__.update(has)
+peers_calls.room = lambda inputs: "room"
+peers_calls.torch = Fake(full_like=lambda of, value: value, stack=lambda of, dim: T("kv"), uint8="uint8")
+def ask(peers, window=None, lengths=None, paged=False, causal=True, sinks=None, op="forward", dtype="fp16", q=1,
+        **more):
+    problem = dict(page_size=16 if paged else None, page_layout="nhd", window=window, causal=causal, softcap=None,
+        lengths=lengths, deterministic=True, **{"dim": 64, "dim_v": 64, "v_in_k": False, "kv_dtype": dtype, **more})
+    it = object.__new__(peers_inputs.Inputs)
+    it.__dict__.update({name: T(name) for name in ("q", "k", "v", "o", "dout", "lse", "cu_q", "cu_kv", "used_q",
+        "used_kv", "page_starts", "page_list", "last_page")}, problem=problem, sinks=sinks, scale=0.5, heads=4,
+        kv_heads=2, group=2, batch=2, causal=causal, dtype=dtype, dtype_kv=problem["kv_dtype"], q_lengths=[q, q],
+        kv_lengths=[9, 8], table=T("table") if paged else None, descale={"q": 0.25, "k": 0.5, "v": 1.0},
+        scales={name: T(f"{name}_scale") for name in "qkv"}, seen=lambda output: output, flat=lambda x: T(x.name),
+        type_of=lambda name: "type", outputs=lambda: [T("dq"), T("dk"), T("dv")])
+    left, right = peers_inputs.bounds_of(problem)
+    it.more, it.backward = {"window_left": left, "window_right": right, "softcap": 0.0}, op == "backward"
+    for peer in peers.split():
+        try:
+            peers_calls.CALLS[peer](it)()
+        except RuntimeError as error:
+            print(peer, error)
+ask("fa4 fa3", window=[7, 0])
+ask("fa4 fa3", window=[-1, 3], causal=False)
+ask("fa4 fa3", lengths={"q": 1})
+ask("fa4 fa3 flashinfer", paged=True)
+ask("flashinfer", paged=True, window=[7, 0], q=4, kv_dtype="e4m3")
+ask("fa3 flashinfer", paged=True, sinks=T("sinks"), q=4)
+ask("fa3 flashinfer flash_mla", paged=True, v_in_k=True, dim=576, dim_v=512)
+ask("fa3 flashinfer fmha_v2", dtype="e4m3")
+ask("fa4 fa3", op="backward", window=[7, 0])
+END
+    diff <(python "$work/given.py") - <<'END'
+flash_attn_func q k v causal=False softmax_scale=0.5 window_size=(7, 0)
+flash_attn_func q k v causal=False softmax_scale=0.5 window_size=(7, 0)
+flash_attn_func q k v causal=False softmax_scale=0.5 window_size=(None, 3)
+flash_attn_func q k v causal=False softmax_scale=0.5 window_size=(-1, 3)
+flash_attn_varlen_func q[0] k[0] v[0] causal=True cu_seqlens_k=cu_kv cu_seqlens_q=cu_q max_seqlen_k=9 max_seqlen_q=1
+softmax_scale=0.5
+flash_attn_varlen_func q[0] k[0] v[0] causal=True cu_seqlens_k=cu_kv cu_seqlens_q=cu_q max_seqlen_k=9 max_seqlen_q=1
+softmax_scale=0.5
+flash_attn_varlen_func q k v causal=True page_table=table seqused_k=used_kv softmax_scale=0.5
+flash_attn_with_kvcache q k v cache_seqlens=used_kv causal=True page_table=table softmax_scale=0.5
+DecodeWithPagedKVCache NHD use_tensor_cores=False
+plan page_starts page_list last_page 4 2 64 16 kv_data_type=fp16 logits_soft_cap=0.0 o_data_type=type q_data_type=fp16
+sm_scale=0.5 window_left=-1
+run q (k, v)
+DecodeWithPagedKVCache NHD use_tensor_cores=True
+plan page_starts page_list last_page 4 2 64 16 kv_data_type=fp16 logits_soft_cap=0.0 o_data_type=type q_data_type=fp16
+q_len_per_req=4 sm_scale=0.5 window_left=7
+run q (k, v) k_scale=0.5 v_scale=1.0
+fa3 takes no sinks
+AttentionWithAttentionSink NHD backend=auto head_dim_qk=64 head_dim_vo=64 kv_data_type=fp16 q_data_type=fp16
+window_left=-1
+plan cu_q page_starts page_list last_page 4 2 64 16 causal=True head_dim_vo=64 kv_data_type=fp16 logits_soft_cap=0.0
+o_data_type=type q_data_type=fp16 sm_scale=0.5 window_left=-1
+run q (k, v) sinks 0.5
+flash_attn_with_kvcache q[..] k[..] v cache_seqlens=used_kv causal=True page_table=table qv=q[..] softmax_scale=0.5
+Mla backend=auto
+plan causal=True head_dim_ckv=512 head_dim_kpe=64 kv_data_type=fp16 metadata=(cu_q, page_starts, page_list, used_kv)
+num_heads=4 page_size=16 q_data_type=fp16 sm_scale=0.5
+run kv_cache=k[..] query=q
+metadata used_kv 2 2
+flash_mla q k table used_kv 512 plan None causal=True softmax_scale=0.5
+flash_attn_func q k v causal=True k_descale=0.5 q_descale=0.25 softmax_scale=0.5 v_descale=1.0
+PrefillWithRaggedKVCache NHD backend=auto
+plan cu_q cu_kv 4 2 64 causal=True head_dim_vo=64 kv_data_type=fp16 logits_soft_cap=0.0 o_data_type=type
+q_data_type=fp16 sm_scale=0.5 window_left=-1
+run q k v q_scale[0] k_scale[0] v_scale[0]
+fmha_v2 (q, kv) CONTIGUOUS_Q_KV room used_kv 1 9 0.0625 1.0 2 cu_q cu_kv mask_mode=causal out_dtype=type
+window_left=-1
+_flash_attn_bwd causal=False deterministic=True dk=dk dout=dout dq=dq dv=dv k=k lse=lse out=o q=q softmax_scale=0.5
+v=v window_size_left=7 window_size_right=0
+_flash_attn_backward deterministic=True dk=dk dout=dout dq=dq dv=dv is_causal=False k=k out=o q=q softmax_lse=lse
+softmax_scale=0.5 v=v window_size_left=7 window_size_right=0
+END
+}
+
+@test "attention and gradients in FP64 are those of PyTorch's autograd; an output that is off is not right" {
+    python3 -c 'import torch' 2>/dev/null || skip "no PyTorch"
+    cat >"$work/exact.py" <<'END'
+import json, math, sys
+import torch
+import peers_inputs as p, peers_torch
+p.torch, p.device = torch, "cpu"
+def attend(q, k, v, scale, left, right, cap, sinks):
+    k, v = (x.repeat_interleave(len(q) // len(x), 0) for x in (k, v))
+    scores = q @ k.mT * scale
+    scores = cap * torch.tanh(scores / cap) if cap else scores
+    apart = torch.arange(k.shape[1])[None] - torch.arange(q.shape[1])[:, None] - (k.shape[1] - q.shape[1])
+    hidden = (apart < (-left if left >= 0 else -10**9)) | (apart > (right if right >= 0 else 10**9))
+    sinks = torch.full((len(q),), -math.inf) if sinks is None else sinks
+    last = sinks.double()[:, None, None].expand(-1, q.shape[1], 1)
+    scores = torch.cat([scores.masked_fill(hidden, -math.inf), last], 2)
+    return torch.softmax(scores, 2).nan_to_num(0.0)[..., :-1] @ v
+for problem in (json.loads(line)["problem"] for line in sys.stdin):
+    it = p.Inputs(problem, 1)
+    output = it.outputs()
+    for b in range(it.batch):
+        q, k, v = (it.values(name, b).double().requires_grad_() for name in "qkv")
+        o = attend(q, k, v, it.scale, *p.bounds_of(problem), problem["softcap"], it.sinks)
+        if not it.backward:
+            it.rows_of(output, b, it.q_starts).copy_(o.detach())
+            continue
+        gradients = torch.autograd.grad(o, (q, k, v), it.values("dout", b).double())
+        for to, gradient, starts in zip(output, gradients, (it.q_starts, it.kv_starts, it.kv_starts)):
+            it.rows_of(to, b, starts).copy_(gradient)
+    assert it.parity(output)["passed"], problem
+    for tensor in output if it.backward else [output]:
+        tensor.mul_(1.3)
+        assert not it.parity(output)["passed"], problem
+        tensor.div_(1.3)
+END
+    cat >"$work/runs" <<'END'
+--heads 4 --kv-heads 2 --lengths 5:40,0:7,33:9 --dim 64 --causal --window 7,0 --sinks
+--heads 4 --kv-heads 2 --lengths 5:40,1:7,3:90 --dim 64 --dim-v 32 --causal --page-size 16 --softcap 5
+--batch 3 --heads 4 --kv-heads 1 --seq 2 --seq-kv 50 --dim 576 --dim-v 512 --v-in-k --causal --page-size 64
+--batch 3 --heads 4 --kv-heads 1 --seq 2 --seq-kv 50 --dim 64 --page-size 5 --page-layout hnd --kv-dtype e4m3
+--batch 2 --heads 4 --kv-heads 2 --seq 70 --dim 64 --causal --dtype e4m3
+--op backward --batch 2 --heads 4 --kv-heads 2 --seq 70 --dim 64 --causal
+--op backward --heads 4 --kv-heads 2 --lengths 30:41,5:3,22:60 --dim 64 --dim-v 32 --window 9,2 --softcap 4 --dtype bf16
+END
+    ./fa_bench --kernel light --compile-only --runs "$work/runs" --quiet --json - | python "$work/exact.py"
+}
+
+@test "a peer that takes the process along, or hangs, is named, and another process goes on" {
+    cat >"$work/child.py" <<'END'
+import json, os, signal, sys, time
+state, start, lost = (sys.argv[sys.argv.index(name) + 1] for name in ("--state", "--start", "--lost"))
+note = lambda *what: open(state, "w").write(json.dumps(what))
+print(start, lost, flush=True)
+if lost == "[]":
+    note(0, "one", None)
+    os.kill(os.getpid(), signal.SIGSEGV)
+if "two" not in lost:
+    note(3, "two", None)
+    signal.alarm(1)
+    time.sleep(60)
+if "three" not in lost:
+    note(3, "three", "a kernel failed")
+    os._exit(6)
+if len(sys.argv) > 7:
+    note(3, "three", None)
+    os._exit(6)
+sys.exit(1)
+END
+    cat >"$work/watch.py" <<'END'
+import sys, types
+import peers_features
+peers_features.arguments = types.SimpleNamespace(limit=9)
+sys.argv[0] = sys.argv[0].replace("watch", "child")
+print(peers_features.watch())
+END
+    diff <(python "$work/watch.py") - <<'END'
+0 []
+0 [[0, "one", "ended the process: -11"]]
+3 [[0, "one", "ended the process: -11"], [3, "two", "took longer than 9 s"]]
+3 [[0, "one", "ended the process: -11"], [3, "two", "took longer than 9 s"], [3, "three", "a kernel failed"]]
+1
+END
+    [ "$(python "$work/watch.py" again | tail -n 1)" = 6 ] # the same twice
 }

@@ -7,12 +7,13 @@ import ctypes
 import pathlib
 
 ABI = 3
-GRID_PERSISTENT = 1
-DTYPE = {"fp16": 0, "bf16": 1}  # FA_DTYPE_*
+GRID_PERSISTENT, GRID_KEYS = 1, 2
+DTYPE = {"fp16": 0, "bf16": 1, "e4m3": 2}  # FA_DTYPE_*
 # Driver API: CUfunction_attribute, CUtensorMapDataType, CUtensorMapSwizzle by the bytes of a row of the box,
-# CUtensorMapL2promotion.
-MAX_DYNAMIC_SHARED_SIZE_BYTES, MAP_TYPE, SWIZZLE = 8, {"fp16": 6, "bf16": 9}, {32: 1, 64: 2, 128: 3}
+# CUtensorMapL2promotion, CUresult.
+MAX_DYNAMIC_SHARED_SIZE_BYTES, MAP_TYPE, SWIZZLE = 8, {"fp16": 6, "bf16": 9, "e4m3": 0}, {32: 1, 64: 2, 128: 3}
 L2_NONE, L2_256B = 0, 3
+NOT_FOUND = 500
 
 
 def fields(ctype, names):
@@ -74,110 +75,123 @@ def check_info(info, size, dim, causal, dtype, features=0):
         raise ValueError(f"a launch in clusters of {info.cluster} blocks is not done here")
 
 
-def launch_of(info, batch, heads, kv_heads, seq_q, sm_count, sequences=0):
+def launch_of(info, batch, heads, kv_heads, seq_q, sm_count, sequences=0, seq_kv=0):
     """Blocks, tiles_m, tiles, bytes of workspace: as fa_launch_of (src/compile/launch.c) without clusters. sequences:
-    of unlike lengths, seq_q rows in all; 0: none."""
+    of unlike lengths, seq_q and seq_kv rows in all; 0: none."""
     packed = kv_heads if info.pack_heads else heads
     rows = seq_q * (heads // packed)
     tiles_m = (rows + sequences * (info.m - 1)) // info.m if sequences else -(-rows // info.m)
     tiles = tiles_m * packed * batch
     blocks = tiles * max(info.splits, 1)
-    resident = sm_count * max(info.blocks_per_sm, 1)
     workspace_bytes = info.workspace_bytes_per_block * blocks + info.workspace_bytes_fixed
-    return min(blocks, resident) if info.grid == GRID_PERSISTENT else blocks, tiles_m, tiles, workspace_bytes
-
-
-def output_like(torch, inputs):
-    """O: strided as Q where V has its dimension, else as its rows in BSHD."""
-    dim_v = inputs.v.shape[3]
-    if dim_v == inputs.q.shape[3]:
-        return torch.empty_like(inputs.q)
-    batch, heads, rows, _ = inputs.q.shape
-    return torch.empty((batch, rows, heads, dim_v), dtype=inputs.q.dtype, device=inputs.q.device).transpose(1, 2)
+    if info.grid == GRID_KEYS:
+        blocks = (seq_kv + max(sequences, 1) * (info.n - 1)) // info.n * packed * batch
+    elif info.grid == GRID_PERSISTENT:
+        blocks = min(blocks, sm_count * max(info.blocks_per_sm, 1))
+    return blocks, tiles_m, tiles, workspace_bytes
 
 
 class Kernel:
-    """Called, it launches on PyTorch's current stream, so that a graph captures it.
+    """Called, it launches fa_before, fa_kernel and fa_after on PyTorch's current stream, so that a graph captures them.
     inputs: q [batch, heads, seq_q, dim], k [batch, kv_heads, seq_kv, dim], v [.., dim_v] on the GPU, innermost stride
-    1; dtype, scale, causal. With lengths a batch of 1 holds all rows. Of a problem with features `features` (the bits)
-    and `more`, a dict of fields of fa_params: numbers, or tensors for pointers. A module does not say for which type it
-    was compiled, so the caller knows. self.output: O. The
-    module stays loaded: a graph may hold it."""
+    1; dtype, scale, causal. With lengths a batch of 1 holds all rows; with pages k and v are batches of pages. Of a
+    problem with features `features` (the bits), `more`, a dict of fields of fa_params: numbers, or tensors for
+    pointers, `outputs()`, which makes O or the gradients, and `dtype_kv`. A module does not say for which type it was
+    compiled, so the caller knows. self.output: O, or dQ, dK, dV. The module stays loaded: a graph may hold it."""
 
     def __init__(self, path, inputs):
         import torch
         self.torch, self.driver = torch, ctypes.CDLL("libcuda.so.1")
         self.features, self.more = getattr(inputs, "features", 0), getattr(inputs, "more", {})
-        self.output = output_like(torch, inputs)
+        self.output = inputs.outputs() if hasattr(inputs, "outputs") else torch.empty_like(inputs.q)
         self.load(path, inputs)
         self.fill(inputs)
 
-    def call(self, name, *arguments):
+    def call(self, name, *arguments, absent=0):
         code = getattr(self.driver, name)(*arguments)
-        if code != 0:
+        if code not in (0, absent):
             raise RuntimeError(f"{name}: CUresult {code}")
+        return code == 0
 
     def load(self, path, inputs):
-        module, self.function, self.info = ctypes.c_void_p(), ctypes.c_void_p(), Info()
+        module, self.info, self.functions = ctypes.c_void_p(), Info(), {}
         address, size = ctypes.c_uint64(), ctypes.c_size_t()
         self.call("cuModuleLoadData", ctypes.byref(module), pathlib.Path(path).read_bytes())
-        self.call("cuModuleGetFunction", ctypes.byref(self.function), module, b"fa_kernel")
+        for name in ("fa_before", "fa_kernel", "fa_after"):
+            function = ctypes.c_void_p()
+            if self.call("cuModuleGetFunction", ctypes.byref(function), module, name.encode(),
+                         absent=0 if name == "fa_kernel" else NOT_FOUND):
+                self.functions[name] = function
         self.call("cuModuleGetGlobal_v2", ctypes.byref(address), ctypes.byref(size), module, b"fa_info")
         known = min(size.value, ctypes.sizeof(Info))
         self.call("cuMemcpyDtoH_v2", ctypes.byref(self.info), address, ctypes.c_size_t(known))
         check_info(self.info, size.value, inputs.q.shape[3], inputs.causal, inputs.dtype, self.features)
         if self.info.smem_dynamic_bytes > 0:
-            self.call("cuFuncSetAttribute", self.function, MAX_DYNAMIC_SHARED_SIZE_BYTES, self.info.smem_dynamic_bytes)
+            self.call("cuFuncSetAttribute", self.functions["fa_kernel"], MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                      self.info.smem_dynamic_bytes)
 
     def fill(self, inputs):
         """The parameters, at an address of 64 bytes' alignment, as their tensor maps need it."""
-        info, tensors = self.info, (inputs.q, inputs.k, inputs.v, self.output)
+        info, backward = self.info, "dout" in self.more
+        tensors = (inputs.q, inputs.k, inputs.v, self.more["o"] if backward else self.output)
         (batch, heads, seq_q, dim), (_, kv_heads, seq_kv, _) = tensors[0].shape, tensors[1].shape
         sm_count = self.torch.cuda.get_device_properties(tensors[0].device).multi_processor_count
         sequences = self.more.get("batch", 0) if "start_q" in self.more else 0
-        launch = launch_of(info, batch, heads, kv_heads, seq_q, sm_count, sequences)
+        launch = launch_of(info, batch, heads, kv_heads, seq_q, sm_count, sequences, seq_kv)
         self.blocks, tiles_m, tiles, workspace_bytes = launch
         self.workspace = self.torch.zeros(workspace_bytes, dtype=self.torch.uint8, device=tensors[0].device)
         self.memory = ctypes.create_string_buffer(ctypes.sizeof(Params) + 64)
         self.params = Params.from_address(-(-ctypes.addressof(self.memory) // 64) * 64)
+        types = dict.fromkeys("qkvo", inputs.dtype)
+        types["k"] = types["v"] = getattr(inputs, "dtype_kv", inputs.dtype)
+        types["o"] = "bf16" if inputs.dtype == "e4m3" else inputs.dtype
         values = {"batch": batch, "heads": heads, "kv_heads": kv_heads, "seq_q": seq_q, "seq_kv": seq_kv, "dim": dim,
-                  "causal": inputs.causal, "scale": inputs.scale, "dtype": DTYPE[inputs.dtype],
+                  "causal": inputs.causal, "scale": inputs.scale, "dtype": DTYPE[types["q"]],
                   "tiles_m": tiles_m, "tiles": tiles, "sm_count": sm_count,
                   "workspace": self.workspace.data_ptr(), "workspace_bytes": workspace_bytes,
-                  "dim_v": tensors[2].shape[3], "dtype_kv": DTYPE[inputs.dtype], "dtype_o": DTYPE[inputs.dtype],
+                  "dim_v": tensors[2].shape[3], "dtype_kv": DTYPE[types["k"]], "dtype_o": DTYPE[types["o"]],
                   "window_left": -1, "window_right": 0 if inputs.causal else -1, "total_q": seq_q, "total_kv": seq_kv}
         for name, tensor in zip("qkvo", tensors):
             values[name] = tensor.data_ptr()
             values.update({f"{name}_stride_{axis}": stride for axis, stride in zip("bhs", tensor.stride())})
         values.update(self.more)
+        if backward:
+            values.update(zip(("dq", "dk", "dv"), self.output))
+            strides = [stride for tensor in (self.more["dout"], *self.output) for stride in tensor.stride()[:3]]
+            values["grad_stride"] = (ctypes.c_int64 * 12)(*strides)
         for name, value in values.items():
             setattr(self.params, name, value.data_ptr() if hasattr(value, "data_ptr") else value)
         for name, tensor in zip("qkvo", tensors):
             if getattr(info, f"tma_{name}_rows") > 0:
-                self.encode(name, tensor, MAP_TYPE[inputs.dtype])
+                self.encode(name, tensor, types[name])
         self.arguments = (ctypes.c_void_p * 1)(ctypes.addressof(self.params))
 
-    def encode(self, name, tensor, map_type):
-        """The tensor map of rank 4, innermost first; as fa_tensor_boxes (src/device/tensor_boxes.c), also with lengths,
-        and `encode` of src/cuda/module.c."""
+    def encode(self, name, tensor, dtype):
+        """The tensor map of rank 4, innermost first; as fa_tensor_boxes (src/device/tensor_boxes.c), also with lengths
+        and pages, and `encode` of src/cuda/module.c."""
         stride_b, stride_h, stride_s, _ = tensor.stride()
-        shape, address = list(reversed(tensor.shape)), tensor.data_ptr()
-        if "start_q" in self.more:
+        shape, address, size = list(reversed(tensor.shape)), tensor.data_ptr(), 1 if dtype == "e4m3" else 2
+        if "start_q" in self.more and not (name in "kv" and "pages" in self.more):
             longest = max(self.params.seq_q if name in "qo" else self.params.seq_kv, 1)
             shape[1], shape[3], stride_b = longest, shape[1] + 1, stride_s
-            address -= longest * 2 * stride_s
-        rows, cols = getattr(self.info, f"tma_{name}_rows"), self.info.tma_cols
-        strides_bytes = (2 * stride_s, 2 * stride_h, 2 * stride_b)
+            address -= longest * size * stride_s
+        rows, row_bytes = getattr(self.info, f"tma_{name}_rows"), 2 * self.info.tma_cols
+        strides_bytes = (size * stride_s, size * stride_h, size * stride_b)
+        if any(value % 16 for value in (address, *strides_bytes)):
+            raise ValueError(f"TMA needs rows of {name} on 16-byte boundaries")
         read_once = self.info.pack_heads and self.params.tiles_m == 1
-        promote = 2 * cols >= 128 and not read_once and all(bytes % 32 == 0 for bytes in strides_bytes)
+        promote = row_bytes >= 128 and not read_once and all(value % 32 == 0 for value in strides_bytes)
         place = ctypes.addressof(self.params) + getattr(Params, f"{name}_map").offset
-        self.call("cuTensorMapEncodeTiled", ctypes.c_void_p(place), map_type, 4, ctypes.c_void_p(address),
+        self.call("cuTensorMapEncodeTiled", ctypes.c_void_p(place), MAP_TYPE[dtype], 4, ctypes.c_void_p(address),
                   (ctypes.c_uint64 * 4)(*shape),
                   (ctypes.c_uint64 * 3)(*strides_bytes),
-                  (ctypes.c_uint32 * 4)(cols, rows, 1, 1), (ctypes.c_uint32 * 4)(1, 1, 1, 1), 0,
-                  SWIZZLE.get(2 * cols, 0), L2_256B if promote else L2_NONE, 0)
+                  (ctypes.c_uint32 * 4)(row_bytes // size, rows, 1, 1), (ctypes.c_uint32 * 4)(1, 1, 1, 1), 0,
+                  SWIZZLE.get(row_bytes, 0), L2_256B if promote else L2_NONE, 0)
 
     def __call__(self):
         stream = ctypes.c_void_p(self.torch.cuda.current_stream().cuda_stream)
-        self.call("cuLaunchKernel", self.function, self.blocks, 1, 1, self.info.threads, 1, 1,
-                  self.info.smem_dynamic_bytes, stream, self.arguments, None)
+        grids = {"fa_before": self.info.pre_grid, "fa_after": self.info.post_grid}
+        for name, function in self.functions.items():
+            shared_bytes = self.info.smem_dynamic_bytes if name == "fa_kernel" else 0
+            self.call("cuLaunchKernel", function, grids.get(name) or self.blocks, 1, 1, self.info.threads, 1, 1,
+                      shared_bytes, stream, self.arguments, None)
