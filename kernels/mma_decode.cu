@@ -7,7 +7,8 @@
  * Softmax: online, with the exact maximum of the keys seen so far.
  * Builds on: mma.   Knobs: m (packed rows), n (keys of a tile), warps, stages, splits.
  * Shared memory: K and V [groups][stages][2][n][dim + 8]; after the loop the parts of the groups [groups][m][dim + 8].
- * Features: what mma serves.
+ * Features: what mma serves, and an FP8 cache: K and V are converted between ldmatrix and the products. ldmatrix moves
+ *   pairs of bytes: of 16 columns, a lane has four neighbours of K, and two neighbours of V for two keys.
  * Limits: dim up to 256, multiples of 8. */
 #include "mma/stream.cuh"
 
@@ -26,10 +27,9 @@ static_assert(FA_DIM % 8 == 0 && FA_DIM >= 16 && FA_DIM <= 256, "dim must be a m
 static_assert(FA_DIM_V % 8 == 0 && FA_DIM_V >= 16 && FA_DIM_V <= 256, "dim-v must be a multiple of 8 from 16 to 256");
 static_assert(!FA_ACC_FP16, "mma_decode accumulates in FP32 only");
 
-/* elements of a row of K and V in shared memory: ldmatrix reads without bank conflicts */
-constexpr int PITCH = DIM16 + 8, V_PITCH = V_DIM16 + 8;
-constexpr int SLOT_HALVES = N * (PITCH + V_PITCH);
-constexpr int RING_BYTES = GROUPS * STAGES * SLOT_HALVES * 2;
+constexpr int PITCH = pitch_of(FA_DIM), V_PITCH = pitch_of(FA_DIM_V);
+constexpr int SLOT = N * (PITCH + V_PITCH); /* elements */
+constexpr int RING_BYTES = GROUPS * STAGES * SLOT * static_cast<int>(sizeof(fa_element_kv));
 constexpr int PARTS_BYTES = GROUPS * PART_FLOATS * 4;
 /* Small blocks share a multiprocessor of sm_90 in pairs, those of 64 rows in threes: the choice of splits counts on it.
  * With a third block beside a pair a grid that fills two waves of pairs would leave the second wave half empty. */
@@ -44,27 +44,29 @@ constexpr int SMEM_BYTES = larger(larger(RING_BYTES, PARTS_BYTES), PAIR_BYTES);
 FA_KERNEL_INFO(.threads = BLOCK_THREADS, .smem_dynamic_bytes = SMEM_BYTES, .workspace_bytes_per_block = WORKSPACE_BYTES,
                .pack_heads = 1, .writes_lse = FA_LSE, .serves_bf16 = 1,
                .serves = FA_FEATURE_VARLEN | FA_FEATURE_PAGED | FA_FEATURE_WINDOW | FA_FEATURE_CHUNK |
-                         FA_FEATURE_SOFTCAP | FA_FEATURE_SINK | FA_FEATURE_ALIBI | FA_FEATURE_MASK | FA_FEATURE_DIM_V);
+                         FA_FEATURE_SOFTCAP | FA_FEATURE_SINK | FA_FEATURE_ALIBI | FA_FEATURE_MASK | FA_FEATURE_DIM_V |
+                         FA_FEATURE_FP8_KV);
 
-/* Columns past dim are never loaded, but multiplied. */
-__device__ __forceinline__ void clear_last_columns(fa_element *ring_s, int thread)
+/* Columns past dim are never loaded, but multiplied. (Of an FP8 cache they are zeros of the last 16 bytes.) */
+__device__ __forceinline__ void clear_last_columns(fa_element_kv *ring_s, int thread)
 {
+    if (FA_FP8_KV)
+        return;
     if (FA_DIM == FA_DIM_V) {
         if (DIM16 != FA_DIM)
             for (int row = thread; row < STAGES * 2 * N; row += GROUP_THREADS)
                 *reinterpret_cast<uint4 *>(ring_s + row * PITCH + FA_DIM) = make_uint4(0, 0, 0, 0);
     } else if (DIM16 != FA_DIM)
         for (int row = thread; row < STAGES * N; row += GROUP_THREADS)
-            *reinterpret_cast<uint4 *>(ring_s + row / N * SLOT_HALVES + row % N * PITCH + FA_DIM) =
-                make_uint4(0, 0, 0, 0);
+            *reinterpret_cast<uint4 *>(ring_s + row / N * SLOT + row % N * PITCH + FA_DIM) = make_uint4(0, 0, 0, 0);
 }
 
 /* K and V of a tile into a slot. Commits once, also when no tile is left to load. */
-__device__ __forceinline__ void load_keys(fa_element *ring_s, const key_tiles &keys, int tile, int slot, int thread,
+__device__ __forceinline__ void load_keys(fa_element_kv *ring_s, const key_tiles &keys, int tile, int slot, int thread,
                                           const fa_params &p)
 {
     if (tile < keys.end) {
-        fa_element *k_s = ring_s + slot * SLOT_HALVES;
+        fa_element_kv *k_s = ring_s + slot * SLOT;
         const kv_rows k = reload_strides(keys.k, p, p.k_stride_b, p.k_stride_s);
         const kv_rows v = reload_strides(keys.v, p, p.v_stride_b, p.v_stride_s);
         load_tile<FA_DIM, GROUP_THREADS>(k_s, k, tile * N, p.seq_kv, keys.aligned, thread);
@@ -93,7 +95,7 @@ struct band {
 #endif
 };
 
-/* Two neighbouring elements of a packed row of Q; zero past the last row and past dim. */
+/* Two elements of a packed row of Q, neighbours or with an FP8 cache one apart; zero past the last row and past dim. */
 __device__ __forceinline__ unsigned load_q_pair(const fa_params &p, const packed_tile &tile, const packed_row &row,
                                                 int column)
 {
@@ -101,7 +103,7 @@ __device__ __forceinline__ unsigned load_q_pair(const fa_params &p, const packed
         return 0;
     const unsigned short *from_g = static_cast<const unsigned short *>(p.q) + tile.batch * p.q_stride_b +
                                    row.head * p.q_stride_h + row.query * p.q_stride_s + column;
-    return from_g[0] | static_cast<unsigned>(from_g[1]) << 16;
+    return from_g[0] | static_cast<unsigned>(from_g[FA_FP8_KV ? 2 : 1]) << 16;
 }
 
 __device__ __forceinline__ void begin_band(band &mine, const fa_params &p, const packed_tile &tile, int row, int lane)
@@ -111,7 +113,8 @@ __device__ __forceinline__ void begin_band(band &mine, const fa_params &p, const
     for (int step = 0; step < DIM16 / 16; ++step)
 #pragma unroll
         for (int i = 0; i < 4; ++i) /* fragment layout of A: rows i % 2, columns i / 2 */
-            mine.q[step][i] = load_q_pair(p, tile, rows[i % 2], step * 16 + i / 2 * 8 + lane % 4 * 2);
+            mine.q[step][i] = load_q_pair(p, tile, rows[i % 2],
+                                          step * 16 + (FA_FP8_KV ? i / 2 + lane % 4 * 4 : i / 2 * 8 + lane % 4 * 2));
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
         mine.max[h] = NO_MAX;
@@ -134,15 +137,62 @@ __device__ __forceinline__ void begin_band(band &mine, const fa_params &p, const
             mine.o[t][i] = 0.0f;
 }
 
+#if FA_FP8_KV
+/* The products of 32 columns of K, or of the last 16. */
+__device__ __forceinline__ void multiply_bytes_of_k(float (&s)[N / 8][4], const band &mine, const fa_element_kv *k_s,
+                                                    int lane)
+{
+#pragma unroll
+    for (int step = 0; step < DIM16 / 16; step += 2)
+#pragma unroll
+        for (int t = 0; t < N / 8; t += 2) {
+            const int more = step + 1 < DIM16 / 16 ? lane / 8 % 2 : 0;
+            unsigned k[4];
+            ldmatrix_x4(k, k_s + (t * 8 + lane % 8 + lane / 16 * 8) * PITCH + (step + more) * 16);
+#pragma unroll
+            for (int i = 0; i < 4; ++i)
+                if (step + i % 2 < DIM16 / 16) {
+                    unsigned b[2];
+                    unpack_e4m3(b[0], b[1], k[i]);
+                    mma_m16n8k16(s[t + i / 2], mine.q[step + i % 2], b);
+                }
+        }
+}
+
+/* The products of 16 keys of V, whose probabilities are in p: of 16 columns the even ones, then the odd ones. */
+__device__ __forceinline__ void multiply_bytes_of_v(band &mine, const unsigned (&p)[4], const fa_element_kv *v_s,
+                                                    int lane)
+{
+#pragma unroll
+    for (int t = 0; t < V_DIM16 / 16; t += 2) {
+        const int more = t + 1 < V_DIM16 / 16 ? lane / 16 : 0;
+        unsigned v[4];
+        ldmatrix_x4_trans(v, v_s + lane % 16 * V_PITCH + (t + more) * 16);
+#pragma unroll
+        for (int i = 0; i < 2; ++i)
+            if (t + i < V_DIM16 / 16) {
+                unsigned even[2], odd[2];
+                unpack_e4m3(even[0], odd[0], v[2 * i]);
+                unpack_e4m3(even[1], odd[1], v[2 * i + 1]);
+                mma_m16n8k16(mine.o[2 * (t + i)], p, even);
+                mma_m16n8k16(mine.o[2 * (t + i) + 1], p, odd);
+            }
+    }
+}
+#endif
+
 /* s = Q K^T of the warp's 16 rows and the tile's N keys. */
-__device__ __forceinline__ void multiply_qk(float (&s)[N / 8][4], const band &mine, const fa_element *k_s, int lane)
+__device__ __forceinline__ void multiply_qk(float (&s)[N / 8][4], const band &mine, const fa_element_kv *k_s, int lane)
 {
 #pragma unroll
     for (int t = 0; t < N / 8; ++t)
 #pragma unroll
         for (int i = 0; i < 4; ++i)
             s[t][i] = 0.0f;
-    const fa_element *row_s = k_s + (lane % 8 + lane / 16 * 8) * PITCH + lane / 8 % 2 * 8;
+#if FA_FP8_KV
+    multiply_bytes_of_k(s, mine, k_s, lane);
+#else
+    const fa_element_kv *row_s = k_s + (lane % 8 + lane / 16 * 8) * PITCH + lane / 8 % 2 * 8;
 #pragma unroll
     for (int step = 0; step < DIM16 / 16; ++step)
 #pragma unroll
@@ -152,6 +202,7 @@ __device__ __forceinline__ void multiply_qk(float (&s)[N / 8][4], const band &mi
             mma_m16n8k16(s[t], mine.q[step], {k[0], k[1]});
             mma_m16n8k16(s[t + 1], mine.q[step], {k[2], k[3]});
         }
+#endif
 }
 
 /* Softcap and ALiBi, as modified_score has them: a row's heads differ in slope. */
@@ -209,22 +260,25 @@ __device__ __forceinline__ void online_softmax(float (&s)[N / 8][4], band &mine,
 }
 
 /* o += P V. The accumulators of P are, packed in pairs, the fragments of A. */
-__device__ __forceinline__ void multiply_pv(band &mine, const float (&s)[N / 8][4], const fa_element *v_s, int lane)
+__device__ __forceinline__ void multiply_pv(band &mine, const float (&s)[N / 8][4], const fa_element_kv *v_s, int lane)
 {
-    const fa_element *row_s = v_s + lane % 16 * V_PITCH + lane / 16 * 8;
 #pragma unroll
     for (int step = 0; step < N / 16; ++step) {
         const unsigned p[4] = {pack_elements(s[2 * step][0], s[2 * step][1]),
                                pack_elements(s[2 * step][2], s[2 * step][3]),
                                pack_elements(s[2 * step + 1][0], s[2 * step + 1][1]),
                                pack_elements(s[2 * step + 1][2], s[2 * step + 1][3])};
+#if FA_FP8_KV
+        multiply_bytes_of_v(mine, p, v_s + step * 16 * V_PITCH, lane);
+#else
 #pragma unroll
         for (int t = 0; t < V_DIM16 / 8; t += 2) {
             unsigned v[4];
-            ldmatrix_x4_trans(v, row_s + step * 16 * V_PITCH + t * 8);
+            ldmatrix_x4_trans(v, v_s + lane % 16 * V_PITCH + lane / 16 * 8 + step * 16 * V_PITCH + t * 8);
             mma_m16n8k16(mine.o[t], p, {v[0], v[1]});
             mma_m16n8k16(mine.o[t + 1], p, {v[2], v[3]});
         }
+#endif
     }
 }
 
@@ -251,10 +305,10 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(BLOCK_THREADS, BLOCKS_PER_SM)
     const fa_params &p = launch;
     const packed_tile tile = find_packed_tile(p, blockIdx.x);
 #endif
-    if constexpr (CHANGES_SCORES) /* of any of the packed heads: their slopes are in `band` */
+    if constexpr (CHANGES_SCORES || FA_FP8_KV) /* of any of the packed heads: their slopes are in `band` */
         scores = scores_of_head(p, own_sequence(p, tile.batch), tile.kv_head * tile.group);
     const key_tiles keys = find_keys(p, tile);
-    fa_element *ring_s = reinterpret_cast<fa_element *>(smem) + group * STAGES * SLOT_HALVES;
+    fa_element_kv *ring_s = reinterpret_cast<fa_element_kv *>(smem) + group * STAGES * SLOT;
     clear_last_columns(ring_s, group_thread);
 
     /* Load: the ring holds the group's next STAGES - 1 tiles. */
@@ -267,7 +321,7 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(BLOCK_THREADS, BLOCKS_PER_SM)
         cp_async_wait<STAGES - 2>();
         sync_group(group); /* the tile has arrived for all, and all are done with the slot before it */
         load_keys(ring_s, keys, n + (STAGES - 1) * GROUPS, slot == 0 ? STAGES - 1 : slot - 1, group_thread, p);
-        const fa_element *k_s = ring_s + slot * SLOT_HALVES;
+        const fa_element_kv *k_s = ring_s + slot * SLOT;
         float s[N / 8][4];
         multiply_qk(s, mine, k_s, lane);
         online_softmax(s, mine, n * N, scores, lane);

@@ -8,10 +8,10 @@
  * Knobs: m = 16 * warps, packed rows; n, keys per tile; warps, 4 or 8 that compute (beside 4 for loads); stages of K
  *   and of V; splits.
  * Shared memory: Q [warps / 4][boxes][64][64], K [stages][boxes][n][64], V likewise, ones, barriers, a flag.
- * Features: lengths, windows, chunks, sinks, pages of a multiple of 16 rows (wgmma/pages.cuh).   Limits: as wgmma. */
+ * Features: lengths, windows, chunks, sinks, pages of a multiple of 16 rows (wgmma/pages.cuh), an FP8 cache in pages of
+ *   any size (wgmma/decode_loads.cuh).   Limits: as wgmma. */
 #include "wgmma/combine.cuh"
-#include "wgmma/packed_work.cuh"
-#include "wgmma/pages.cuh"
+#include "wgmma/decode_loads.cuh"
 #include "shared/score.cuh"
 
 constexpr int CONSUMERS = FA_WARPS / 4;
@@ -20,7 +20,7 @@ constexpr int Q_BYTES = CONSUMERS * Q_TILE_BYTES;
 constexpr int RING_BYTES = FA_STAGES * K_TILE_BYTES; /* of K, and of V */
 constexpr int BARS_OFFSET = Q_BYTES + 2 * RING_BYTES + ONES_BYTES;
 constexpr int LAST_OFFSET = BARS_OFFSET + 4 * FA_STAGES * 8; /* is this block the last of its tile to end? */
-constexpr int SMEM_BYTES = LAST_OFFSET + 16;
+constexpr int RAW_OFFSET = LAST_OFFSET + 16, SMEM_BYTES = RAW_OFFSET + RAW_BYTES;
 constexpr int BLOCKS_PER_SM = CONSUMERS == 1 && FA_DIM <= 192 && SMEM_BYTES <= 112 * 1024 + 512 ? 2 : 1;
 
 static_assert(FA_MAXREG == 0, "wgmma_decode: MAXREG must be 0 (the block's size fixes its registers)");
@@ -33,48 +33,22 @@ static_assert(FA_SPLITS >= 1, "splits 0 is chosen by the rules of the kernel, no
  * launch. */
 FA_KERNEL_INFO(.threads = BLOCK_THREADS, .smem_dynamic_bytes = SMEM_BYTES, .grid = FA_GRID_TILES,
                .workspace_bytes_per_block = FA_SPLITS > 1 ? UNIT_BYTES : 0,
-               .workspace_bytes_fixed = FA_SPLITS > 1 ? 16 : 0, .tma_q_rows = 64, .tma_k_rows = BOX_KEYS,
-               .tma_v_rows = BOX_KEYS, .tma_o_rows = 64, .tma_cols = 64, .pack_heads = 1, .writes_lse = FA_LSE,
-               .serves_bf16 = 1,
-               .serves = FA_FEATURE_VARLEN | FA_FEATURE_PAGED | FA_FEATURE_WINDOW | FA_FEATURE_CHUNK | FA_FEATURE_SINK,
-               .page_rows = PAGE_BOX);
+               .workspace_bytes_fixed = FA_SPLITS > 1 ? 16 : 0, .tma_q_rows = 64,
+               .tma_k_rows = FA_FP8_KV ? 0 : BOX_KEYS, .tma_v_rows = FA_FP8_KV ? 0 : BOX_KEYS, .tma_o_rows = 64,
+               .tma_cols = 64, .pack_heads = 1, .writes_lse = FA_LSE, .serves_bf16 = 1,
+               .serves = FA_FEATURE_VARLEN | FA_FEATURE_PAGED | FA_FEATURE_WINDOW | FA_FEATURE_CHUNK | FA_FEATURE_SINK |
+                         FA_FEATURE_FP8_KV,
+               .page_rows = FA_FP8_KV ? 1 : PAGE_BOX);
 
 /* Per thread after setmaxnreg; the block's total stays what it had at launch. */
-constexpr int PRODUCER_REGISTERS = CONSUMERS == 1 || HAS_PAGES ? 40 : 24;
-constexpr int CONSUMER_REGISTERS = BLOCKS_PER_SM == 2 ? 216 : HAS_PAGES ? 232 : 240;
+constexpr int PRODUCER_REGISTERS = FA_FP8_KV && CONSUMERS == 1                ? 56
+                                   : CONSUMERS == 1 || HAS_PAGES || FA_FP8_KV ? 40
+                                                                              : 24;
+constexpr int CONSUMER_REGISTERS = BLOCKS_PER_SM == 2                          ? (FA_FP8_KV ? 200 : 216)
+                                   : HAS_PAGES || (FA_FP8_KV && CONSUMERS > 1) ? 232
+                                                                               : 240;
 static_assert(PRODUCT_REGISTERS + SPARE_REGISTERS <= CONSUMER_REGISTERS,
               "n: S, O and P of this n and dim do not fit the registers of a thread");
-
-/* Addresses in shared memory: of the first stage of each buffer, and of its first barrier. */
-struct shared_layout {
-    unsigned k_s, v_s, ones_s;
-    unsigned k_full, k_empty, v_full, v_empty;
-};
-
-/* The producer loads key tiles [first, end): one thread, or with pages a warp of which one lane leads. */
-__device__ __forceinline__ void produce(const fa_params &p, const shared_layout &at, const packed_tile &tile,
-                                        const sequence &seq, int first, int end, pipeline_state &k_to,
-                                        pipeline_state &v_to, bool leads)
-{
-#if FA_FEATURES & FA_FEATURE_PAGED
-    const paged_rows k = kv_rows_of(p, p.k, p.k_stride_b, p.k_stride_h, p.k_stride_s, seq.batch, tile.kv_head);
-    const paged_rows v = kv_rows_of(p, p.v, p.v_stride_b, p.v_stride_h, p.v_stride_s, seq.batch, tile.kv_head);
-#else
-    const tma_row key0 = tma_key_row(p, seq, 0);
-#endif
-    for (int n = first; n < end; ++n) {
-#if FA_FEATURES & FA_FEATURE_PAGED
-        load_kv_from_pages<BOXES, false>(&p.k_map, k, at.k_s, at.k_full, at.k_empty, k_to, n * FA_N, seq.seq_kv,
-                                         tile.kv_head, leads);
-        load_kv_from_pages<BOXES_V, true>(&p.v_map, v, at.v_s, at.v_full, at.v_empty, v_to, n * FA_N, seq.seq_kv,
-                                          tile.kv_head, leads);
-#else
-        const int row = row_in_map(p, key0.row + n * FA_N);
-        load_kv<BOXES>(&p.k_map, at.k_s, at.k_full, at.k_empty, k_to, row, tile.kv_head, key0.batch);
-        load_kv<BOXES_V>(&p.v_map, at.v_s, at.v_full, at.v_empty, v_to, row, tile.kv_head, key0.batch);
-#endif
-    }
-}
 
 /* The rows of Q of a warpgroup to q_s, as TMA would lay them; zero past the last row and past dim. */
 __device__ __forceinline__ void load_q(const fa_params &p, const packed_tile &tile, const sequence &seq, unsigned q_s,
@@ -101,7 +75,7 @@ __device__ __forceinline__ void attend(const fa_params &p, const shared_layout &
 {
     const int lane = thread % 32;
     const unsigned q_word = uniform_by_shuffle(descriptor_start(q_s));
-    const float scale_log2 = p.scale * LOG2_E;
+    const float scale_log2 = scale_of_head(p, seq.batch, tile.kv_head * tile.group) * LOG2_E;
 #if FA_FEATURES
     const row_limits limits = find_limits(p, tile, seq, row0, thread);
     auto mask = [&](float(&s_r)[FA_N / 2], int n) { mask_by_limits(s_r, limits, n * FA_N, lane); };
@@ -184,15 +158,15 @@ __device__ __forceinline__ void clear_output(float (&o_r)[O_REGS])
 }
 
 /* The factor of a row's output, its sink included; stores the log-sum-exp where `says`. */
-__device__ __forceinline__ float finish_row(const fa_params &p, const sequence &seq, const packed_row &row, float ref,
-                                            float sum, bool says)
+__device__ __forceinline__ float finish_row(const fa_params &p, const sequence &seq, const packed_tile &tile,
+                                            const packed_row &row, float ref, float sum, bool says)
 {
     const float weight = add_sink(p, row.head, ref, sum);
 #if FA_LSE
     if (row.exists && says)
         store_lse(p, seq, row.head, row.query, log_sum_exp(ref, sum));
 #endif
-    return inverse_of_sum(sum) * weight;
+    return inverse_of_sum(sum) * weight * value_scale_of_kv_head(p, seq.batch, tile.kv_head);
 }
 
 /* Stores O = o_r / sums of a thread's two rows. */
@@ -205,8 +179,8 @@ __device__ __forceinline__ void store_output(const fa_params &p, const float (&o
     const int thread = reload_thread_index() - 128, lane = thread % 32;
     const int row0 = tile.row0 + thread / 32 * 16 + lane / 4;
     const packed_row row[2] = {find_packed_row(tile, row0), find_packed_row(tile, row0 + 8)};
-    const float scale[2] = {finish_row(p, seq, row[0], sums.ref[0], sums.sum[0], lane % 4 == 0),
-                            finish_row(p, seq, row[1], sums.ref[1], sums.sum[1], lane % 4 == 0)};
+    const float scale[2] = {finish_row(p, seq, tile, row[0], sums.ref[0], sums.sum[0], lane % 4 == 0),
+                            finish_row(p, seq, tile, row[1], sums.ref[1], sums.sum[1], lane % 4 == 0)};
     auto place = [&](int h) {
         return row[h].exists
                    ? place_of_row(p, HAS_VARLEN ? seq : own_sequence(p, tile.batch), row[h].head, row[h].query)
@@ -281,7 +255,7 @@ __device__ __forceinline__ void store_quarter(const fa_params &p, const packed_t
         const packed_row row = find_packed_row(tile, tile.row0 + lane / 4 + 8 * h);
         if (!row.exists)
             continue;
-        const float scale = finish_row(p, seq, row, sums.ref[h], sums.sum[h], quarter == 0 && lane % 4 == 0);
+        const float scale = finish_row(p, seq, tile, row, sums.ref[h], sums.sum[h], quarter == 0 && lane % 4 == 0);
         fa_element *row_g = place_of_row(p, HAS_VARLEN ? seq : own_sequence(p, tile.batch), row.head, row.query);
 #pragma unroll
         for (int i = 0; i < QUARTER; ++i) {
@@ -352,8 +326,14 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
     FA_SHARED_ALIGNED(unsigned char, base_s, 1024);
     const unsigned q_s = uniform_by_shuffle(smem_address(base_s)), bars = q_s + BARS_OFFSET;
     const unsigned k_s = q_s + Q_BYTES, v_s = k_s + RING_BYTES;
-    const shared_layout at = {
-        k_s, v_s, v_s + RING_BYTES, bars, bars + 8 * FA_STAGES, bars + 16 * FA_STAGES, bars + 24 * FA_STAGES};
+    const shared_layout at = {k_s,
+                              v_s,
+                              v_s + RING_BYTES,
+                              bars,
+                              bars + 8 * FA_STAGES,
+                              bars + 16 * FA_STAGES,
+                              bars + 24 * FA_STAGES,
+                              q_s + RAW_OFFSET};
     packed_tile tile = find_packed_tile(p, blockIdx.x);
     sequence seq = own_sequence(p, tile.batch);
     if constexpr (HAS_VARLEN)
@@ -362,18 +342,18 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
     const tile_range keys = find_tiles(p, tile, seq);
     const int warp = uniform_by_shuffle(threadIdx.x / 32), warpgroup = warp / 4 - 1, thread = threadIdx.x % 128;
     const int row0 = tile.row0 + 64 * warpgroup;
-    const bool leads = warp == 0 && elect_one(), producer = HAS_PAGES ? warp == 0 : leads;
+    const bool leads = warp == 0 && elect_one(), producer = FA_FP8_KV ? warp < 4 : HAS_PAGES ? warp == 0 : leads;
     pipeline_state k_to = {0, 0}, v_to = {0, 0};
     const int filled = min(keys.first + FA_STAGES, keys.end);
     if (leads) { /* the first loads are on their way while Q is loaded */
-        init_kv_barriers(at, CONSUMERS > 1 && tile.row0 + 64 >= tile.rows ? 4 : FA_WARPS);
+        init_kv_barriers(at, CONSUMERS > 1 && tile.row0 + 64 >= tile.rows ? 4 : FA_WARPS, LOADING_WARPS);
         mbarrier_init_fence();
-        if (!HAS_PAGES)
-            produce(p, at, tile, seq, keys.first, filled, k_to, v_to, leads);
+        if (!LOADS_BY_WARPS)
+            produce<true>(p, at, tile, seq, keys.first, filled, k_to, v_to, leads);
     }
-    if (HAS_PAGES && producer) {
+    if (LOADS_BY_WARPS && producer) {
         __syncwarp();
-        produce(p, at, tile, seq, keys.first, filled, k_to, v_to, leads);
+        produce<true>(p, at, tile, seq, keys.first, filled, k_to, v_to, leads);
     }
     if (warpgroup >= 0) {
         load_q(p, tile, seq, q_s + warpgroup * Q_TILE_BYTES, row0, thread);
@@ -384,7 +364,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
     if (warpgroup < 0) {
         setmaxnreg_dec<PRODUCER_REGISTERS>();
         if (producer)
-            produce(p, at, tile, seq, filled, keys.end, k_to, v_to, leads);
+            produce<false>(p, at, tile, seq, FA_FP8_KV ? keys.first : filled, keys.end, k_to, v_to, leads);
         return;
     }
     setmaxnreg_inc<CONSUMER_REGISTERS>();

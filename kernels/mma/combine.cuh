@@ -26,9 +26,16 @@ __device__ __forceinline__ void put_part_row(float *row_s, const float (&o)[PART
         row_s[MAX_AT] = max;
         row_s[SUM_AT] = sum;
     }
+#if FA_FP8_KV /* of 16 columns the even ones, then the odd ones */
+#pragma unroll
+    for (int t = 0; t < PART_COLUMNS / 8; t += 2)
+        *reinterpret_cast<float4 *>(row_s + t * 8 + lane % 4 * 4) =
+            make_float4(o[t][2 * h], o[t + 1][2 * h], o[t][2 * h + 1], o[t + 1][2 * h + 1]);
+#else
 #pragma unroll
     for (int t = 0; t < PART_COLUMNS / 8; ++t)
         *reinterpret_cast<float2 *>(row_s + t * 8 + lane % 4 * 2) = make_float2(o[t][2 * h], o[t][2 * h + 1]);
+#endif
 }
 
 /* Combines `count` parts, which follow each other, for 8 columns of a row. */

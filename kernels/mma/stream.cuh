@@ -35,31 +35,34 @@ __device__ __forceinline__ key_tiles find_keys(const fa_params &p, const packed_
     keys.end = first + static_cast<int>(tiles * (tile.split + 1) / splits);
     keys.k = kv_rows_of(p, p.k, p.k_stride_b, p.k_stride_h, p.k_stride_s, tile.batch, tile.kv_head);
     keys.v = kv_rows_of(p, p.v, p.v_stride_b, p.v_stride_h, p.v_stride_s, tile.batch, tile.kv_head);
-    const fa_i64 addresses = reinterpret_cast<fa_i64>(keys.k.data_g) | reinterpret_cast<fa_i64>(keys.v.data_g);
-    keys.aligned = (addresses | (p.k_stride_s | p.v_stride_s) * 2) % 16 == 0;
-    if constexpr (HAS_PAGES)
-        keys.aligned = keys.aligned && (p.k_stride_b | p.v_stride_b) % 8 == 0;
+    keys.aligned = on_16_bytes(p, keys.k, keys.v);
     return keys;
 }
 
+/* Elements of 16 bytes of K or V, and of a row in shared memory, an odd number of 16 bytes: ldmatrix reads without bank
+ * conflicts. */
+constexpr int CHUNK = 16 / sizeof(fa_element_kv);
+__host__ __device__ constexpr int pitch_of(int columns) { return (ceil_div(columns, 16) * 16 / CHUNK | 1) * CHUNK; }
+
 /* N rows of K or V from `row` on into a tile; rows past the last key become zero. */
 template <int COLUMNS, int THREADS>
-__device__ __forceinline__ void load_tile(fa_element *tile_s, const kv_rows &rows, int row, int seq_kv, bool aligned,
+__device__ __forceinline__ void load_tile(fa_element_kv *tile_s, const kv_rows &rows, int row, int seq_kv, bool aligned,
                                           int thread)
 {
-    constexpr int CHUNKS = COLUMNS / 8;                   /* of 8 elements, 16 bytes */
-    constexpr int AT_ONCE = HAS_PAGES && M == 64 ? 2 : 4; /* more would spill */
+    constexpr int CHUNKS = ceil_div(COLUMNS, CHUNK), LAST = COLUMNS - (CHUNKS - 1) * CHUNK; /* elements of the last */
+    constexpr int AT_ONCE = HAS_PAGES && M == 64 ? 2 : 4;                                   /* more would spill */
 #pragma unroll AT_ONCE
     for (int item = thread; item < N * CHUNKS; item += THREADS) {
         const int at = item / CHUNKS, chunk = item % CHUNKS, key = row + at;
-        fa_element *to_s = tile_s + at * ((COLUMNS + 15) / 16 * 16 + 8) + chunk * 8;
-        const fa_element *from_g = row_at(rows, min(key, seq_kv - 1), chunk * 8);
+        const int elements = LAST < CHUNK && chunk == CHUNKS - 1 ? LAST : CHUNK;
+        fa_element_kv *to_s = tile_s + at * pitch_of(COLUMNS) + chunk * CHUNK;
+        const fa_element_kv *from_g = row_at(rows, min(key, seq_kv - 1), chunk * CHUNK);
         if (aligned) {
-            cp_async_16(to_s, from_g, key < seq_kv ? 16 : 0);
+            cp_async_16(to_s, from_g, key < seq_kv ? elements * 16 / CHUNK : 0);
         } else {
 #pragma unroll
-            for (int e = 0; e < 8; ++e)
-                to_s[e] = key < seq_kv ? from_g[e] : fa_element(0.0f);
+            for (int e = 0; e < CHUNK; ++e)
+                to_s[e] = key < seq_kv && e < elements ? from_g[e] : fa_element_kv(0.0f);
         }
     }
 }
@@ -70,7 +73,8 @@ __device__ __forceinline__ void store_partial(const fa_params &p, const packed_t
 {
     const packed_row to = find_packed_row(tile, tile.row0 + row);
     float max = value.max, sum = value.sum;
-    const float weight = add_sink(p, to.head, max, sum), factor = inverse_of_sum(sum) * weight;
+    const float weight = add_sink(p, to.head, max, sum);
+    const float factor = inverse_of_sum(sum) * weight * value_scale_of_kv_head(p, tile.batch, tile.kv_head);
 #if FA_LSE
     if (chunk == 0)
         store_lse(p, tile.batch, to.head, to.query, log_sum_exp(max, sum));

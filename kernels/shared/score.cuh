@@ -33,6 +33,12 @@ __device__ __forceinline__ float value_scale_of_head(const fa_params &p, int bat
     return 1.0f;
 }
 
+/* The same by the K/V head, for kernels that know it. */
+__device__ __forceinline__ float value_scale_of_kv_head(const fa_params &p, int batch, int kv_head)
+{
+    return FA_FP8_KV ? p.v_descale[batch * p.kv_descale_stride_b + kv_head * p.kv_descale_stride_h] : 1.0f;
+}
+
 /* The scores of one sequence and query head. */
 struct head_scores {
     float scale_log2;         /* a changed score times this is an exponent of two */

@@ -157,6 +157,17 @@ __device__ __forceinline__ kv_rows kv_rows_of(const fa_params &p, const void *da
 #endif
 }
 
+/* Whether all rows of K and V start on 16 bytes. */
+__device__ __forceinline__ bool on_16_bytes(const fa_params &p, const kv_rows &k, const kv_rows &v)
+{
+    constexpr int BYTES = sizeof(fa_element_kv);
+    const fa_i64 addresses = reinterpret_cast<fa_i64>(k.data_g) | reinterpret_cast<fa_i64>(v.data_g);
+    bool aligned = (addresses | (p.k_stride_s | p.v_stride_s) * BYTES) % 16 == 0;
+    if constexpr (HAS_PAGES)
+        aligned = aligned && (p.k_stride_b | p.v_stride_b) % (16 / BYTES) == 0;
+    return aligned;
+}
+
 /* The same, with what the parameters hold read from there again: it then takes no registers. */
 __device__ __forceinline__ kv_rows reload_strides(kv_rows rows, const fa_params &p, fa_i64 stride_b, fa_i64 stride_s)
 {

@@ -4,14 +4,14 @@
 
 #include "wgmma/parts.cuh"
 
-/* A full barrier waits for the producer and its bytes, an empty one for a lane of every warp that reads. LAYOUT has the
- * address of each first barrier: k_full, k_empty, v_full, v_empty. */
+/* A full barrier waits for the producer (a lane of each of `writers` warps) and its bytes, an empty one for a lane of
+ * every warp that reads. LAYOUT has the address of each first barrier: k_full, k_empty, v_full, v_empty. */
 template <class LAYOUT>
-__device__ __forceinline__ void init_kv_barriers(const LAYOUT &at, int readers)
+__device__ __forceinline__ void init_kv_barriers(const LAYOUT &at, int readers, int writers = 1)
 {
     for (int i = 0; i < FA_STAGES; ++i) {
-        mbarrier_init(at.k_full + 8 * i, 1);
-        mbarrier_init(at.v_full + 8 * i, 1);
+        mbarrier_init(at.k_full + 8 * i, writers);
+        mbarrier_init(at.v_full + 8 * i, writers);
         mbarrier_init(at.k_empty + 8 * i, readers);
         mbarrier_init(at.v_empty + 8 * i, readers);
     }

@@ -170,6 +170,7 @@ __device__ __forceinline__ void recompute_s(float (&s_r)[FA_N / 2], unsigned q_s
     }
 }
 
+#if !FA_FP8_KV
 /* recompute_s where the buffer of K holds another tile already: reads K from memory. */
 __device__ __forceinline__ void recompute_s_from_memory(const fa_params &p, float (&s_r)[FA_N / 2], unsigned q_s,
                                                         const announced_tile &tile, int key0, int thread)
@@ -215,6 +216,7 @@ __device__ __forceinline__ void recompute_s_from_memory(const fa_params &p, floa
         }
     }
 }
+#endif
 
 /* Softmax of a row's first key tile: the reference is its exact maximum. */
 __device__ __forceinline__ void first_softmax(float (&s_r)[FA_N / 2], softmax_rows &rows, float scale_log2)

@@ -52,6 +52,7 @@ typedef struct fa_rule {
     int32_t max_dim_v;        /* matches dim_v <= this; 0: max_dim */
     int32_t max_seen;         /* matches where a row sees this many keys at most, by a window or chunk; 0 for any */
     int32_t features;         /* FA_FEATURE_*: matches problems that ask for none but these */
+    int32_t asks;             /* FA_FEATURE_*: matches problems that ask for all of these; 0 for any */
     int32_t key_cost;         /* 0: decides. Otherwise what a key costs this tile, beside other such rules */
     fa_knobs knobs;
     const char *variant; /* the row that serves the problem: `name` or a variant of it. One that computes gradients

@@ -139,8 +139,9 @@ static bool takes_type(const fa_rule *rule, const fa_spec *spec)
 static bool matches(const fa_rule *rule, const fa_spec *spec, const fa_problem *problem, int32_t sm_count)
 {
     return rule->name != NULL && strcmp(rule->name, spec->name) == 0 && problem->dim <= rule->max_dim &&
-           (spec->features & ~rule->features) == 0 && fa_registry_serves(rule)->traits.backward == problem->backward &&
-           takes_type(rule, spec) && (strcmp(rule->variant, rule->name) == 0 || !any_set(&spec->set)) &&
+           (spec->features & ~rule->features) == 0 && (rule->asks & ~spec->features) == 0 &&
+           fa_registry_serves(rule)->traits.backward == problem->backward && takes_type(rule, spec) &&
+           (strcmp(rule->variant, rule->name) == 0 || !any_set(&spec->set)) &&
            (rule->causal < 0 || rule->causal == (problem->causal ? 1 : 0)) &&
            (rule->max_fill_percent < 0 || fill_percent(problem, sm_count) <= rule->max_fill_percent) &&
            (rule->max_rows == 0 || fa_packed_rows(problem) <= rule->max_rows) &&

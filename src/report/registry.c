@@ -97,6 +97,7 @@ static void put_rules(cJSON *kernel, const fa_kernel_row *row)
         put_condition(one, "max_dim_v", rule->max_dim_v);
         put_condition(one, "max_seen", rule->max_seen);
         put_condition(one, "features", rule->features);
+        put_condition(one, "asks", rule->asks);
         put_condition(one, "key_cost", rule->key_cost);
         put_tile(cJSON_AddObjectToObject(one, "config"), &rule->knobs);
         cJSON_AddItemToArray(all, one);

@@ -183,9 +183,22 @@ EOT
     [ "$(jq -s '.[3].problem | .bytes == 2 * 70 * (4 * 32 * 3 + 2 * 2 * 32)' "$work/fp8.jsonl")" = true ]
 }
 
+@test "the decode kernels serve an e4m3 cache, in pages of any size and rows off 16 bytes, without a race" {
+    local pages='--page-size 1 --lengths 3:90,1:33,2:0 --causal --lse'
+    printf '%s\n' "--arch sm_80 $pages" "--arch sm_80 --dtype bf16 --seq 3 --seq-kv 200 --splits 3" \
+        "--dim 24 --misalign 3 --page-size 16 --m 64 --n 32 --warps 4" "--dim 40 --dim-v 24 --softcap 3 --mask tree" \
+        >"$work/mma.runs"
+    printf -- '--arch sm_90a --n 64 --warps 4 %s\n' "--dim 64 $pages --splits 2" \
+        "--m 64 --stages 1 --dtype bf16 --strides padded --seq 3 --seq-kv 200 --window 90,0 --sinks" >"$work/wgmma.runs"
+    for name in mma wgmma; do
+        run -0 ./fa_bench "${fp8[@]}" --kernel "${name}_decode" --kv-dtype e4m3 --race --seeds 1 \
+            --runs "$work/$name.runs"
+    done
+}
+
 @test "what does not serve FP8, or cannot have it, says so by name" {
     refused 3 "scalar does not serve --dtype e4m3" ./fa_bench --kernel scalar --dtype e4m3 --compile-only --quiet
-    refused 3 "mma does not serve --kv-dtype e4m3" ./fa_bench --kernel mma --kv-dtype e4m3 --compile-only --quiet
+    refused 3 "scalar does not serve --kv-dtype e4m3" ./fa_bench --kernel scalar --kv-dtype e4m3 --compile-only --quiet
     # by name also where code for it does not compile or fit
     refused 3 "wgmma_small does not serve --dtype e4m3" \
         ./fa_bench --kernel wgmma_small --dtype e4m3 --dim 256 --arch sm_90a --device emu --no-ptxas --quiet

@@ -68,6 +68,10 @@ pages=("--race --schedule random --page-size 16 --lengths 25:330,1:70,2:0,20:150
     "--schedule random --page-size 32 --lengths 1:300,1:33 --dtype bf16"
     "--race --schedule greedy --page-size 16 --batch 1 --seq 1 --seq-kv 200")
 
+tile[wgmma_decode:cache]="--kv-dtype e4m3 --m 64 --n 64 --warps 4 --stages 2 --heads 4 --kv-heads 2 --lse"
+cache=("--race --schedule random --page-size 1 --lengths 5:330,1:70,2:0" "--schedule descending --seq 20 --seq-kv 400"
+    "--race --schedule greedy --stages 1 --batch 1 --seq 2 --seq-kv 300 --splits 2")
+
 tile[wgmma_backward]="--op backward --n 128 --warps 12 --stages 2 --batch 1 --heads 2 --kv-heads 1"
 backward=("--race --schedule random --m 128 --seq 300 --seq-kv 140" "--race --schedule descending --m 128 --seq 300"
     "--race --schedule ascending --m 128 --seq 300" "--schedule random --m 128 --seq 300 --seq-kv 140"
@@ -95,6 +99,7 @@ while IFS=$'\t' read -r kernel file what command; do
         tried=("${variants[@]}")
         [[ $kernel != *:features ]] || tried=("${features[@]}")
         [[ $kernel != *:pages ]] || tried=("${pages[@]}")
+        [[ $kernel != *:cache ]] || tried=("${cache[@]}")
         [[ $kernel != wgmma_mla ]] || tried=("${mla[@]}")
         [[ $kernel != wgmma_backward ]] || tried=("${backward[@]}")
         [[ $kernel != wgmma_fp8 ]] || tried=("${fp8[@]}")

@@ -20,7 +20,7 @@ static int64_t up(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 static bool serves(const fa_rule *r, const char *kernel, const fa_problem *p, int arch, int64_t sms)
 {
     if (strcmp(r->name, kernel) != 0 || fa_registry_serves(r)->traits.backward != p->backward ||
-        fa_registry_serves(r)->traits.fp8) /* tensors are of 16 bits */
+        fa_registry_serves(r)->traits.fp8 || r->asks != 0) /* tensors are of 16 bits */
         return false;
     const int64_t fill = up(p->seq_q, 64) * p->heads * p->batch * 100 / sms;
     if (p->dim > r->max_dim || (r->causal == 0 && p->causal) || (r->causal == 1 && !p->causal))
@@ -276,14 +276,18 @@ TEST(rules_for_features)
 {
     static const struct {
         int32_t dim_v, left, right, chunk, m;
-    } cases[] = {{64, 127, 0, 0, 16}, {72, 127, 0, 0, 48}, {264, 127, 0, 0, 32 /* no rule: the row */},
-                 {64, 128, 0, 0, 48}, {64, -1, 0, 0, 48},  {64, -1, 0, 128, 16},
-                 {64, 0, 5, 256, 16}, {64, 0, 0, 0, 16},   {64, 200, 0, 129, 48}};
-    fa_rule rules[] = {rule_of(16), rule_of(48), {.name = NULL}};
-    rules[0].max_dim_v = 64, rules[0].max_seen = 128;
+        bool fp8_kv;
+    } cases[] = {{64, 127, 0, 0, 16},  {64, 127, 0, 0, 32, true},
+                 {72, 127, 0, 0, 48},  {264, 127, 0, 0, 32 /* no rule: the row */},
+                 {64, 128, 0, 0, 48},  {64, -1, 0, 0, 48},
+                 {64, -1, 0, 128, 16}, {64, 0, 5, 256, 16},
+                 {64, 0, 0, 0, 16},    {64, 200, 0, 129, 48}};
+    fa_rule rules[] = {rule_of(32), rule_of(16), rule_of(48), {.name = NULL}};
+    rules[0].asks = FA_FEATURE_FP8_KV;
+    rules[1].max_dim_v = 64, rules[1].max_seen = 128;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         fa_problem p = {1, 1, 1, 512, 512, 64, false, 1};
-        p.dim_v = cases[i].dim_v, p.chunk = cases[i].chunk;
+        p.dim_v = cases[i].dim_v, p.chunk = cases[i].chunk, p.fp8_kv = cases[i].fp8_kv;
         p.windowed = true, p.window_left = cases[i].left, p.window_right = cases[i].right;
         fa_options options;
         fa_spec spec;
