@@ -41,7 +41,9 @@ done
 [[ -z ${opt[out]} || ${#lists[@]} -eq 1 ]] || die 2 "--out is of one list of problems"
 use_peers "${opt[env]}"
 if [[ ${flag[dry-run]} -eq 1 ]]; then
-    grep -hvE '^(#.*|[[:space:]]*)$' "${lists[@]}" | grep -F -- "${opt[only]}"
+    for list in "${lists[@]}"; do
+        python3 "$lib/peers/peers_features.py" --problems "$list" --only "${opt[only]}"
+    done
     exit 0
 fi
 need_jq

@@ -282,9 +282,11 @@ class Tensor:
     def transpose(self, a, b): return Tensor(f"{self.text}{a}{b}")
 problem = {"batch": 1, "heads": 2, "kv_heads": 2, "seq_q": 8, "seq_kv": 16, "dim": 64, "causal": True,
     "dtype": "fp16", "scale": 0.125, "flop": 1000, "bytes": 1}
-inputs = Fake(q=Tensor("q"), k=Tensor("k"), v=Tensor("v"), scale=0.125, causal=True, problem=lambda: problem,
-    parity=lambda output, rows_per_head: {"passed": output.text == "o12", "reference": "torch_fp64",
-        "rows_checked": 1, "max_abs_err": 0})
+inputs = object.__new__(peers_torch.Inputs)
+inputs.__dict__.update(q=Tensor("q"), k=Tensor("k"), v=Tensor("v"), scale=0.125, causal=True, sinks=None, table=None,
+    dtype="fp16", dtype_kv="fp16", backward=False, more={"window_left": -1}, problem={**peers_torch.DENSE, **problem},
+    record=lambda: problem, seen=lambda output: output.transpose(1, 2), parity=lambda output: {
+        "passed": output.text == "o12", "reference": "torch_fp64", "rows_checked": 1, "max_abs_err": 0})
 peers_torch.captured = lambda call: (call().text, 3)
 peers_torch.graph_samples = lambda graph, calls, arguments: [7.0 if (graph, calls) == ("o12", 3) else 0] * 11
 def paired(graph, calls, arguments):
@@ -317,12 +319,12 @@ END
     fake with 9 fa3
     fake older 9 fa3
     record_holds "$work/record.json" '.status == "pass"' '.timing.p50_us == 7' '.parity.passed'
-    mkdir -p "$work/with/flash_attn" "$work/broken/flash_attn"
-    cp "$work/older/flash_attn_interface.py" "$work/with/flash_attn/cute.py"
+    mkdir -p "$work"/{with,broken}/flash_attn/cute
+    cp "$work/older/flash_attn_interface.py" "$work/with/flash_attn/cute/interface.py"
     fake with 10 fa4
     record_holds "$work/record.json" '.kernel == "flash_attn_4"' '.status == "pass"' '.parity.passed'
-    echo 'class Refused(Exception): pass' >"$work/broken/flash_attn/cute.py"
-    echo 'raise Refused()' >>"$work/broken/flash_attn/cute.py"
+    echo 'class Refused(Exception): pass' >"$work/broken/flash_attn/cute/interface.py"
+    echo 'raise Refused()' >>"$work/broken/flash_attn/cute/interface.py"
     fake broken 9 fa4
     record_holds "$work/record.json" '.status == "not_run"' '.reason == "Refused()"'
     python3 -c 'import flash_attn_interface' 2>/dev/null && skip "FlashAttention 3 is here"

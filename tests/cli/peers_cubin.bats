@@ -260,7 +260,7 @@ peers_torch.torch = Fake(cuda=Fake(Event=Event, synchronize=lambda: None))
 def ours(*verdicts):
     it = object.__new__(peers_torch.Ours)
     verdicts = list(verdicts)
-    def parity(output, rows_per_head):
+    def parity(output):
         assert output == ["nan"]
         output.clear()
         return {"passed": verdicts.pop(0), "max_abs_err": 0.5}
@@ -304,10 +304,8 @@ END
 
 @test "lengths, windows and bits of features of a problem; every line of the lists is one of the bench" {
     cat >"$work/features.py" <<'END'
-import peers_inputs as p
-base = dict(chunk=None, page_size=None, alibi=False, bias=False, mask="none", v_in_k=False, window=None, causal=False,
-            lengths=None, softcap=None, sinks=False, dim=64, dim_v=64, dtype="fp16", kv_dtype="fp16", op="forward",
-            deterministic=False)
+import peers_inputs as p, peers_torch
+base = dict(peers_torch.DENSE, causal=False, dim=64, dim_v=64, dtype="fp16", kv_dtype="fp16")
 assert p.features_of(base) == 0
 assert p.features_of({**base, "window": [3, 0], "sinks": True, "dim_v": 32, "lengths": {}, "softcap": 2}) == 0x233
 assert p.features_of({**base, "window": [-1, 0], "causal": True}) == 0

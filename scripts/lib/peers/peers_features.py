@@ -13,6 +13,7 @@ import argparse
 import json
 import os
 import pathlib
+import re
 import shlex
 import signal
 import site
@@ -62,6 +63,20 @@ def peers_of(problem):
         return ("fa4", "cudnn", "fa3") + (("16bit",) if problem["kv_dtype"] == "e4m3" else ())
     mla = ("fa3", "flashinfer", "flash_mla") if problem["v_in_k"] else ("fa4", "cudnn", "fa3", "flashinfer")
     return mla + ("contiguous",) + (("16bit",) if problem["kv_dtype"] == "e4m3" else ())
+
+
+def expanded(line):
+    """A line of a list as problems: {A|B} is one of them each."""
+    found = re.search(r"[{]([^{}]*)[}]", line)
+    if not found:
+        return [" ".join(line.split())]
+    return [one for word in found[1].split("|") for one in expanded(line[:found.start()] + word + line[found.end():])]
+
+
+def lines_of():
+    text = pathlib.Path(arguments.problems).read_text().splitlines()
+    lines = [one for line in text if line.strip() and not line.startswith("#") for one in expanded(line)]
+    return [line for line in lines if arguments.only in line]
 
 
 def without(line, *names):
@@ -181,7 +196,7 @@ def parse_arguments():
     add("--limit", type=int, default=300, metavar="SEC", help="for one peer, its compiler too (default: %(default)s)")
     for name, default in (("--state", ""), ("--start", 0), ("--lost", "[]")):  # of one process for the next
         add(name, type=type(default), default=default, help=argparse.SUPPRESS)
-    add("--out", required=True, metavar="FILE", help="rows are added, those of the same options replaced")
+    add("--out", metavar="FILE", help="rows are added, those of the same options replaced; without: print the problems")
     arguments = parser.parse_args()
     arguments.peers = arguments.peers.split(",")
     for peer in arguments.peers:
@@ -191,9 +206,7 @@ def parse_arguments():
 
 
 def work():
-    lines = [line.strip() for line in pathlib.Path(arguments.problems).read_text().splitlines()]
-    lines = [line for line in lines if line and not line.startswith("#") and arguments.only in line]
-    out, rows = pathlib.Path(arguments.out), {}
+    lines, out, rows = lines_of(), pathlib.Path(arguments.out), {}
     if out.exists():
         rows = {row["options"]: row for row in map(json.loads, out.read_text().splitlines())}
     with tempfile.TemporaryDirectory() as folder:
@@ -227,6 +240,9 @@ def watch():
 
 if __name__ == "__main__":
     arguments = parse_arguments()
+    if not arguments.out:
+        print(*lines_of(), sep="\n")
+        sys.exit(0)
     if not arguments.state:
         sys.exit(watch())
     if os.environ.get("PEERS_SITE"):

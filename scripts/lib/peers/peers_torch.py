@@ -10,8 +10,6 @@ Exit: 0 pass, 1 wrong result, 2 usage, 4 not run (no PyTorch, no GPU)."""
 import argparse
 import contextlib
 import datetime
-import functools
-import importlib
 import importlib.metadata
 import importlib.util
 import json
@@ -21,14 +19,17 @@ import pathlib
 import site
 import sys
 
+import peers_calls
 import peers_cubin
+import peers_inputs
 
 BACKENDS = {"flash": "FLASH_ATTENTION", "cudnn": "CUDNN_ATTENTION", "fa3": None, "fa4": None,  # None: not PyTorch's
             "efficient": "EFFICIENT_ATTENTION", "math": "MATH"}
 PACKAGES = {"fa3": "flash_attn_interface", "fa4": "flash_attn.cute"}
 SAMPLE_US = 1000.0  # one graph lasts at least this long
 MATH_SCORES = 2**28  # the unfused backend keeps batch*heads*seq*seq scores several times over
-TOLERANCE = {"fp16": 1e-3, "bf16": 8e-3}  # |O - R| <= t + t |R|, as fa_bench has it for its element types
+DENSE = dict.fromkeys(("chunk", "window", "softcap", "lengths", "page_size", "page_layout"))
+DENSE.update(mask="none", op="forward", **dict.fromkeys(("alibi", "bias", "sinks", "v_in_k", "deterministic"), False))
 
 
 def not_run(why):
@@ -44,7 +45,7 @@ def parse_arguments():
     add("--seq", type=int, default=512)
     add("--dim", type=int, default=64)
     add("--causal", action="store_true")
-    add("--dtype", choices=TOLERANCE, default="fp16", help="element type (default: %(default)s)")
+    add("--dtype", choices=("fp16", "bf16"), default="fp16", help="element type (default: %(default)s)")
     add("--backends", default=",".join(BACKENDS), help="comma-separated (default: %(default)s)")
     add("--seed", type=int, default=42)
     add("--max-time", type=float, default=0.25, help="seconds of sampling per backend (default: %(default)s)")
@@ -92,77 +93,32 @@ def save_array(path, tensor):
     numpy.save(path, array)
 
 
-def draw_tensor(size, generator, dtype, heads_inside):
-    """Random-normal [batch, heads, seq, dim], in memory [batch, seq, heads, dim] where `heads_inside`."""
-    batch, heads, seq, dim = size
-    place = (batch, seq, heads, dim) if heads_inside else size
-    drawn = torch.randn(place, generator=generator, device=generator.device, dtype=dtype)
-    return drawn.transpose(1, 2) if heads_inside else drawn
-
-
-class Inputs:
+class Inputs(peers_inputs.Inputs):
     """Q [batch, heads, seq, dim], K, V [batch, kv_heads, seq_kv, dim] on the device. A shape whose strides are "bshd"
     has the heads of a row side by side, as fa_bench --strides bshd."""
 
-    def __init__(self, shape, arguments, device):
-        self.causal, self.dtype = bool(shape["causal"]), shape["dtype"]
-        self.tolerance = TOLERANCE[self.dtype]
+    def __init__(self, shape, arguments, where):
+        for module in (peers_inputs, peers_calls):
+            module.torch = torch
+        peers_inputs.device, dtype = where, shape["dtype"]
+        shape, loaded = {"kv_heads": shape["heads"], "seq_kv": shape["seq"], "strides": "packed", **shape}, None
         if arguments.load:
-            folder = pathlib.Path(arguments.load)
-            load = lambda name: load_array(folder / f"{name}.npy", self.dtype).to(device)
-            self.q, self.k, self.v = load("q"), load("k"), load("v")
-        else:
-            generator = torch.Generator(device=device).manual_seed(arguments.seed)
-            of = {"fp16": torch.float16, "bf16": torch.bfloat16}[self.dtype]
-            draw = lambda heads, seq: draw_tensor((shape["batch"], heads, seq, shape["dim"]), generator, of,
-                                                  shape.get("strides") == "bshd")
-            kv_size = (shape.get("kv_heads", shape["heads"]), shape.get("seq_kv", shape["seq"]))
-            self.q, self.k, self.v = draw(shape["heads"], shape["seq"]), draw(*kv_size), draw(*kv_size)
-        self.kv_heads = self.k.shape[1]
-        self.group = self.q.shape[1] // self.kv_heads
-        self.scale = 1 / math.sqrt(self.q.shape[3])
+            loaded = {name: load_array(pathlib.Path(arguments.load) / f"{name}.npy", dtype).to(where) for name in "qkv"}
+            shape.update(zip(("batch", "heads", "seq", "dim"), loaded["q"].shape))
+            shape.update(zip(("kv_heads", "seq_kv"), loaded["k"].shape[1:3]))
+        super().__init__({**DENSE, **shape, "seq_q": shape["seq"], "dim_v": shape["dim"], "kv_dtype": dtype,
+                          "causal": bool(shape["causal"]), "scale": 1 / math.sqrt(shape["dim"])},
+                         arguments.seed, loaded=loaded)
 
-    def problem(self):
-        batch, heads, seq_q, dim = self.q.shape
-        seq_kv = self.k.shape[2]
+    def record(self):
+        names = ("batch", "heads", "kv_heads", "seq_q", "seq_kv", "dim", "causal", "dtype", "scale")
+        problem = {name: self.problem[name] for name in names}
+        batch, heads, kv_heads, seq_q, seq_kv, dim = (problem[name] for name in names[:6])
         pairs = seq_q * seq_kv
         if self.causal:
             pairs = sum(min(max(row + 1 + seq_kv - seq_q, 0), seq_kv) for row in range(seq_q))
-        return {"batch": batch, "heads": heads, "kv_heads": self.kv_heads, "seq_q": seq_q, "seq_kv": seq_kv, "dim": dim,
-                "causal": self.causal, "dtype": self.dtype, "scale": self.scale,
-                "flop": 4 * batch * heads * dim * pairs,
-                "bytes": 2 * batch * dim * (2 * heads * seq_q + 2 * self.kv_heads * seq_kv)}
-
-    def exact(self, batch, head, rows):
-        """FP64 attention of some rows of one head; causal is aligned to the bottom right, a row without keys is 0."""
-        kv_head = head // self.group
-        q, k, v = self.q[batch, head, rows].double(), self.k[batch, kv_head].double(), self.v[batch, kv_head].double()
-        scores = q @ k.T * self.scale
-        if self.causal:
-            last = rows[:, None] + self.k.shape[2] - self.q.shape[2]
-            keys = torch.arange(self.k.shape[2], device=rows.device)[None, :]
-            scores = scores.masked_fill(keys > last, -math.inf)
-        return torch.softmax(scores, dim=1).nan_to_num(0.0) @ v
-
-    def parity(self, output, rows_per_head=None):
-        """|O - exact| within the type's tolerance on every row, or on a sample of heads and rows. NaN fails."""
-        batches, heads, seq = self.q.shape[:3]
-        output = output.to(self.q.device)
-        generator = torch.Generator().manual_seed(1)
-        pairs = [(b, h) for b in range(batches) for h in range(heads)]
-        if rows_per_head:
-            pairs = [pairs[i] for i in torch.randperm(len(pairs), generator=generator)[:4].tolist()]
-        worst, ok, checked = 0.0, output.shape == self.q.shape, 0
-        for batch, head in pairs if ok else []:
-            rows = torch.arange(seq) if not rows_per_head else torch.randperm(seq, generator=generator)[:rows_per_head]
-            rows = rows.to(self.q.device)
-            exact = self.exact(batch, head, rows)
-            error = (output[batch, head, rows].double() - exact).abs()
-            ok = ok and bool((error <= self.tolerance * (1 + exact.abs())).all())
-            worst = max(worst, float(error.max()))
-            checked += len(rows)
-        return {"passed": ok, "reference": "torch_fp64", "rows_checked": checked,
-                "max_abs_err": worst if math.isfinite(worst) else None}
+        return {**problem, "flop": 4 * batch * heads * dim * pairs,
+                "bytes": 2 * batch * dim * (2 * heads * seq_q + 2 * kv_heads * seq_kv)}
 
 
 def attention(inputs):
@@ -171,14 +127,13 @@ def attention(inputs):
     return sdpa(inputs.q, inputs.k, inputs.v, is_causal=inputs.causal, scale=inputs.scale, enable_gqa=inputs.group > 1)
 
 
-def flash_attention(backend, inputs):
-    """It takes and gives [batch, seq, heads, dim], strided as it comes; its causal mask is ours."""
+def call_of(backend, inputs):
+    """What is timed."""
+    if backend not in PACKAGES:
+        return lambda: attention(inputs)
     if backend == "fa3" and torch.cuda.get_device_capability() != (9, 0):  # a launch that fails would end the process
         raise RuntimeError("FlashAttention 3 serves sm_90 only")
-    package = importlib.import_module(PACKAGES[backend])
-    q, k, v = (x.transpose(1, 2) for x in (inputs.q, inputs.k, inputs.v))
-    output = package.flash_attn_func(q, k, v, softmax_scale=inputs.scale, causal=inputs.causal)
-    return (output[0] if isinstance(output, tuple) else output).transpose(1, 2)  # some add the log-sum-exp
+    return peers_calls.CALLS[backend](inputs)
 
 
 def captured(call):
@@ -251,7 +206,7 @@ class Ours:
         """Of what the very graph that is timed writes over NaN."""
         self.kernel.output.fill_(math.nan)
         self.graph.replay()
-        return self.inputs.parity(self.kernel.output, rows_per_head=64)
+        return self.inputs.parity(self.kernel.output)
 
     def pair(self, graph, calls, arguments):
         """A peer's graph of `calls` calls against ours, after --warmup-ms of the same alternation, for --max-time and
@@ -323,7 +278,7 @@ def now():
 
 def record_of(backend, inputs, arguments, pair=None):
     record = {"schema": "fa_bench.result/1", "status": "pass", "reason": None, "kernel": kernel_of(backend),
-              "variant": None, "config": None, "problem": inputs.problem(), "device": device_record(), "ptxas": None,
+              "variant": None, "config": None, "problem": inputs.record(), "device": device_record(), "ptxas": None,
               "occupancy": None, "launch": None, "timing": None, "throughput": None, "check": None, "parity": None,
               "bound": None, "vs": None,
               "provenance": {"cubin_sha256": None, "code_sha256": None, "same_code_as": None, "source_sha256": None,
@@ -337,15 +292,15 @@ def record_of(backend, inputs, arguments, pair=None):
     scores = problem["batch"] * problem["heads"] * problem["seq_q"] * problem["seq_kv"]
     if backend == "math" and scores > MATH_SCORES:
         return {**record, "status": "infeasible", "reason": "the unfused scores would take too much memory"}
-    call = functools.partial(flash_attention, backend) if backend in PACKAGES else attention
     try:
+        call = call_of(backend, inputs)
         chosen = BACKENDS[backend] and sdpa_kernel([getattr(SDPBackend, BACKENDS[backend])])
         with chosen or contextlib.nullcontext(), torch.no_grad():
-            record["parity"] = inputs.parity(call(inputs), rows_per_head=64)
+            record["parity"] = inputs.parity(call())
             if not record["parity"]["passed"]:
                 error = record["parity"]["max_abs_err"]
                 return {**record, "status": "wrong", "reason": f"differs from FP64 by {error}"}
-            graph, calls = captured(lambda: call(inputs))
+            graph, calls = captured(call)
             samples = graph_samples(graph, calls, arguments)
     except Exception as error:  # a package refuses with what it likes
         torch.cuda.synchronize()
@@ -374,7 +329,7 @@ def same_attention(inputs):
 
 def agreement(inputs, ours):
     """Against FP64 by the fixed rule; against PyTorch's result, which is off by as much, by twice that. NaN fails."""
-    exact = inputs.parity(ours)
+    exact = inputs.parity(ours, some=False)
     theirs = same_attention(inputs).float()
     passed, worst = theirs.shape == ours.shape, None
     if passed:
