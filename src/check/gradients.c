@@ -29,7 +29,7 @@ typedef struct work {
 typedef struct pair {
     double p, ds;
     double p_size, size; /* of P and dS, with their terms' sizes: P is e to the difference of two FP32 numbers */
-    double square;      /* of what rounding makes of dS, in units of the roundoff: its own, and D's */
+    double square;       /* of what rounding makes of dS, in units of the roundoff: its own, and D's */
     float base_p, base_ds;
 } pair;
 
