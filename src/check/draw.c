@@ -124,6 +124,31 @@ static void scale_values(const fa_draw *draw, const fa_problem *asked, fa_tensor
                 asked->dtype, ldexpf(fa_element_to_float(asked->dtype, tensors->v[i]), draw->v_power));
 }
 
+/* E4M3 of every other K/V head becomes subnormal, with a descale that makes up for it: some conversions flush these. */
+static void shrink_elements(const fa_draw *draw, const fa_problem *asked, fa_tensors *tensors)
+{
+    enum { POWER = 9 };
+    const struct {
+        uint16_t *data;
+        float *descales;
+        int32_t columns;
+    } of[] = {{tensors->k, tensors->scores.k_descale, asked->dim},
+              {tensors->v, tensors->scores.v_descale, fa_problem_dim_v(asked)}};
+    const int64_t rows = (int64_t)tensors->k_count / asked->dim;
+    for (int i = 0; i < 2; i++) {
+        for (int64_t row = 0; row < rows; row++) {
+            const fa_row at = fa_problem_key_at(asked, row);
+            for (int32_t d = 0; at.used && (at.head + (int32_t)draw->seed) % 2 == i && d < of[i].columns; d++) {
+                uint16_t *x = &of[i].data[row * of[i].columns + d];
+                *x = fa_element_of_float(FA_DTYPE_E4M3, ldexpf(fa_element_to_float(FA_DTYPE_E4M3, *x), -POWER));
+            }
+        }
+        for (int32_t j = 0; j < asked->batch * asked->kv_heads; j++)
+            if ((j % asked->kv_heads + (int32_t)draw->seed) % 2 == i)
+                of[i].descales[j] = ldexpf(of[i].descales[j], POWER);
+    }
+}
+
 fa_tensors fa_draw_tensors(const fa_draw *draw, const fa_problem *asked)
 {
     const bool of_keys = draw->dist == FA_DIST_NEEDLE || draw->dist == FA_DIST_CLIFF;
@@ -140,6 +165,8 @@ fa_tensors fa_draw_tensors(const fa_draw *draw, const fa_problem *asked)
         flatten(draw, asked, &tensors);
     if (draw->v_power != 0)
         scale_values(draw, asked, &tensors);
+    if (draw->flat && fa_problem_has_descales(asked) && !asked->v_in_k)
+        shrink_elements(draw, asked, &tensors);
     fa_tensors_take_v(asked, &tensors);
     return tensors;
 }

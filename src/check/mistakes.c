@@ -152,8 +152,8 @@ static void no_last_tile(fa_recipe *r, int32_t way)
 
 static void no_first_tile(fa_recipe *r, int32_t way)
 {
-    const int64_t first = keys_of_tile(r, false).first, tile = tile_of(r, way);
-    clip(r, way < TILES ? first / tile * tile + tile : first + tile, INT32_MAX);
+    const int64_t first = keys_of_tile(r, way >= 2 * TILES).first, tile = tile_of(r, way), whole = first / tile * tile;
+    clip(r, way < TILES ? whole + tile : way < 2 * TILES ? first + tile : whole, INT32_MAX);
 }
 
 /* Behind the last key, or behind each row's own last key. */
@@ -363,6 +363,8 @@ static const fa_mistake mistakes[] = {
     {"the last keys of a row tile are left out: does its loop end with its first row?", BOUNDS, range, OF_FIRST_ROW, 3},
     {"the last keys of a row tile are left out: does its loop end with its first row?", BOUNDS, no_last_tile, 0,
      2 * TILES},
+    {"the first keys of a row tile are left out: does its loop begin with its last row?", BOUNDS, no_first_tile,
+     2 * TILES, TILES},
     {"the number of keys is cut to a multiple of 2, 4, 8, ...", 0, cut_to_multiples, 0, CUTS},
     {"keys are masked by whole tiles", HIDES, masked_by_tiles, 0, TILES},
     {"the first tile of keys is left out", 0, no_first_tile, 0, 2 * TILES},

@@ -41,15 +41,15 @@ static double other(const fa_recipe *r, const float *descales, bool query, int32
     return (double)fa_descale(descales, p, query, other_batches[place], other_heads[place]);
 }
 
-enum { OF_K, OF_V, OF_K_AND_V, OF_Q };
+enum { OF_K, OF_V, OF_K_AND_V, OF_Q, OF_Q_AND_K, OF_ALL };
 void fa_mistake_other_descale(fa_recipe *r, int32_t way)
 {
     const fa_score_tensors *t = &r->tensors->scores;
     const int32_t of = way / FA_DESCALE_PLACES, place = way % FA_DESCALE_PLACES;
-    if (of == OF_Q)
+    if (of >= OF_Q)
         r->q_times = other(r, t->q_descale, true, place);
-    if (of == OF_K || of == OF_K_AND_V)
+    if (of == OF_K || of == OF_K_AND_V || of >= OF_Q_AND_K)
         r->k_times = other(r, t->k_descale, false, place);
-    if (of == OF_V || of == OF_K_AND_V)
+    if (of == OF_V || of == OF_K_AND_V || of == OF_ALL)
         r->v_times = other(r, t->v_descale, false, place);
 }

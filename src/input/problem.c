@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/random.h"
 
@@ -18,8 +19,8 @@ static fa_status read_window(const char *text, fa_problem *problem, fa_reason *w
     int used = 0;
     long left = -2, right = -2;
     problem->windowed = true;
-    if (sscanf(text, "%7ld,%7ld%n", &left, &right, &used) != 2 || text[used] != '\0' || left < -1 || right < -1 ||
-        left > 1048576 || right > 1048576)
+    if (strspn(text, "0123456789-,") != strlen(text) || sscanf(text, "%7ld,%7ld%n", &left, &right, &used) != 2 ||
+        text[used] != '\0' || left < -1 || right < -1 || left > 1048576 || right > 1048576)
         return fa_refuse(why, FA_USAGE,
                          "--window takes LEFT,RIGHT, each a number of keys up to 1048576, or -1 for open, not '%.60s'",
                          text);
@@ -67,9 +68,8 @@ static fa_status validate_backward(const fa_options *options, const fa_problem *
                            : NULL;
     if (problem->deterministic && !problem->backward)
         return fa_refuse(why, FA_USAGE, "--deterministic asks for gradients: give --op backward, too");
-    if (problem->backward && with != NULL)
-        return fa_refuse(why, FA_USAGE, "--op backward does not go with %s", with);
-    return FA_PASS;
+    return problem->backward && with != NULL ? fa_refuse(why, FA_USAGE, "--op backward does not go with %s", with)
+                                             : FA_PASS;
 }
 
 static fa_status validate(const fa_options *options, const fa_problem *problem, fa_reason *why)
@@ -81,6 +81,8 @@ static fa_status validate(const fa_options *options, const fa_problem *problem, 
         return fa_refuse(why, FA_USAGE, "--dim-v takes a multiple of 8 from 16 to 512, not '%d'", problem->dim_v);
     if (problem->dtype == FA_DTYPE_E4M3 && (problem->dim % 16 != 0 || problem->dim_v % 16 != 0))
         return fa_refuse(why, FA_USAGE, "--dtype e4m3 takes multiples of 16 for --dim and --dim-v");
+    if (options->softcap > 0.0 && options->softcap < 1e-6) /* FP32 kernels divide by it */
+        return fa_refuse(why, FA_USAGE, "--softcap takes 0 or a number from 1e-6 to 10000, not '%g'", options->softcap);
     if (problem->v_in_k && problem->dim_v > problem->dim)
         return fa_refuse(why, FA_USAGE, "--v-in-k takes a --dim-v of at most --dim (%d), not '%d'", problem->dim,
                          problem->dim_v);
@@ -279,9 +281,7 @@ static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 fa_keys fa_problem_keys_at(const fa_problem *p, int64_t pos, int32_t seq_kv)
 {
-    int64_t first = 0, end = seq_kv;
-    if (p->causal || p->tree)
-        end = least(end, pos + 1);
+    int64_t first = 0, end = p->causal || p->tree ? least(seq_kv, pos + 1) : seq_kv;
     if (p->windowed && p->window_left >= 0)
         first = largest(first, pos - p->window_left);
     if (p->windowed && p->window_right >= 0)
@@ -296,8 +296,8 @@ fa_keys fa_problem_keys_at(const fa_problem *p, int64_t pos, int32_t seq_kv)
 
 fa_keys fa_problem_keys(const fa_problem *problem, int32_t batch, int32_t row)
 {
-    const int32_t seq_q = fa_problem_seq_q(problem, batch), seq_kv = fa_problem_seq_kv(problem, batch);
-    return fa_problem_keys_at(problem, (int64_t)row + seq_kv - seq_q, seq_kv);
+    const int32_t seq_kv = fa_problem_seq_kv(problem, batch);
+    return fa_problem_keys_at(problem, (int64_t)row + seq_kv - fa_problem_seq_q(problem, batch), seq_kv);
 }
 
 /* The row above `row` in the tree of a sequence; -1: what came before the tree. */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GUARD_BYTES = 4096 };
+enum { GUARD_BYTES = 4096, WHOLE_MASK_MOST = 1 << 26 /* bits of a sequence */ };
 
 static const char *const names[FA_TABLES] = {"start_q",    "start_kv",  "used_q",    "used_kv",    "sinks",
                                              "slopes",     "bias",      "mask",      "mask_start", "pages",
@@ -15,16 +15,30 @@ static size_t bias_pitch(const fa_problem *problem, fa_strides strides)
     return strides == FA_STRIDES_PADDED ? (keys + 7) / 8 * 8 + 8 : keys;
 }
 
-/* Bits of a sequence's tree: its rows times the last keys, as fa_params.mask_keys says. */
-static int32_t mask_keys(const fa_problem *problem, int32_t batch)
+/* fa_params.mask_keys: the last keys, as many as queries; 0 with bshd strides, where the bits of all keys are few. */
+static int32_t all_mask_keys(const fa_problem *problem, fa_strides strides)
 {
-    const int32_t keys = fa_problem_seq_kv(problem, batch);
-    return problem->seq_q < keys ? problem->seq_q : keys;
+    const bool whole =
+        strides == FA_STRIDES_BSHD && (int64_t)problem->seq_q * (int64_t)problem->seq_kv <= WHOLE_MASK_MOST;
+    return problem->tree && !whole ? problem->seq_q : 0;
 }
 
-static size_t mask_bytes(const fa_problem *problem, int32_t batch)
+static int32_t mask_keys(const fa_problem *problem, fa_strides strides, int32_t batch)
 {
-    return ((size_t)fa_problem_seq_q(problem, batch) * (size_t)mask_keys(problem, batch) + 7) / 8;
+    const int32_t keys = fa_problem_seq_kv(problem, batch), most = all_mask_keys(problem, strides);
+    return most > 0 && most < keys ? most : keys;
+}
+
+static size_t mask_bytes(const fa_problem *problem, fa_strides strides, int32_t batch)
+{
+    return ((size_t)fa_problem_seq_q(problem, batch) * (size_t)mask_keys(problem, strides, batch) + 7) / 8;
+}
+
+/* The most that a draw of the problem, whose sequences may be shorter, has where mask_keys is 0. */
+static size_t whole_mask_bytes(const fa_problem *problem, int32_t batch)
+{
+    const int64_t bits = (int64_t)fa_problem_seq_q(problem, batch) * fa_problem_seq_kv(problem, batch);
+    return (size_t)((bits < WHOLE_MASK_MOST ? bits : WHOLE_MASK_MOST) + 7) / 8;
 }
 
 /* Of a table of descales. */
@@ -71,7 +85,7 @@ static size_t room_of(const fa_problem *problem, int table)
                              : 0;
     case FA_MASK:
         for (int32_t b = 0; problem->tree && b < problem->batch; b++)
-            mask += mask_bytes(problem, b) + 1;
+            mask += mask_bytes(problem, FA_STRIDES_PACKED, b) + whole_mask_bytes(problem, b) + 1;
         return mask;
     default:
         return problem->tree ? batch * sizeof(fa_i64) : 0;
@@ -113,23 +127,23 @@ static void put_bias(const fa_problem *problem, const fa_score_tensors *tensors,
         memcpy(to + row * pitch, tensors->bias + row * keys, keys * sizeof *to);
 }
 
-static void put_mask(const fa_problem *problem, int table, uint8_t *to)
+static void put_mask(const fa_problem *problem, fa_strides strides, int table, uint8_t *to)
 {
     fa_i64 at = 0;
     for (int32_t b = 0; b < problem->batch; b++) {
-        const int32_t rows = fa_problem_seq_q(problem, b), keys = mask_keys(problem, b);
+        const int32_t rows = fa_problem_seq_q(problem, b), keys = mask_keys(problem, strides, b);
         const int32_t first = fa_problem_seq_kv(problem, b) - keys;
         uint8_t *bits = to + at;
         if (table == FA_MASK_START)
             memcpy(to + (size_t)b * sizeof at, &at, sizeof at);
         else
-            memset(bits, 0, mask_bytes(problem, b));
+            memset(bits, 0, mask_bytes(problem, strides, b));
         for (int32_t row = 0; table == FA_MASK && row < rows; row++)
             for (int32_t j = 0; j < keys; j++) {
                 const int64_t bit = (int64_t)row * keys + j;
                 bits[bit / 8] |= (uint8_t)(fa_problem_sees(problem, b, row, first + j) << bit % 8);
             }
-        at += (fa_i64)mask_bytes(problem, b) + 1; /* so that they begin at any byte */
+        at += (fa_i64)mask_bytes(problem, strides, b) + 1; /* so that they begin at any byte */
     }
 }
 
@@ -195,7 +209,7 @@ static uint8_t *image_of(const fa_tables *tables, const fa_problem *problem, con
     if (table == FA_BIAS) {
         put_bias(problem, tensors, strides, (uint16_t *)(void *)to);
     } else if (table == FA_MASK || table == FA_MASK_START) {
-        put_mask(problem, table, to);
+        put_mask(problem, strides, table, to);
     } else if (table == FA_PAGES) {
         put_pages(tables, problem, (int32_t *)(void *)to);
     } else if (table >= FA_Q_DESCALE) {
@@ -228,6 +242,7 @@ fa_status fa_tables_fill(fa_device *device, const fa_problem *problem, const fa_
     tables->bias_stride[0] = tensors->bias_batch > 1 ? head * tensors->bias_heads : 0;
     tables->bias_stride[1] = tensors->bias_heads > 1 ? head : 0;
     tables->bias_stride[2] = row;
+    tables->mask_keys = all_mask_keys(problem, strides);
     if (tables->base[FA_Q_DESCALE])
         descale_strides(problem, strides, FA_Q_DESCALE, tables->descale_stride[0]);
     if (tables->base[FA_K_DESCALE])
@@ -293,7 +308,7 @@ void fa_tables_params(const fa_tables *tables, const fa_problem *problem, fa_par
     params->bias_stride_q = tables->bias_stride[2];
     params->mask = at(tables, FA_MASK);
     params->mask_start = at(tables, FA_MASK_START);
-    params->mask_keys = problem->tree ? problem->seq_q : 0;
+    params->mask_keys = tables->mask_keys;
     params->q_descale = at(tables, FA_Q_DESCALE);
     params->k_descale = at(tables, FA_K_DESCALE);
     params->v_descale = at(tables, FA_V_DESCALE);

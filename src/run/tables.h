@@ -29,6 +29,7 @@ typedef struct fa_tables {
     size_t room[FA_TABLES];      /* bytes between the guards */
     fa_i64 bias_stride[3];       /* of batches, heads and query rows, in elements; set by fa_tables_fill */
     fa_i64 descale_stride[2][2]; /* of batches and heads: of q, of k and v; set likewise */
+    fa_i32 mask_keys;            /* of fa_params; set likewise */
 } fa_tables;
 
 /* Room for every draw of the problem. */
@@ -36,7 +37,7 @@ fa_status fa_tables_make(fa_device *device, const fa_problem *problem, fa_tables
 void fa_tables_free(fa_device *device, fa_tables *tables);
 int64_t fa_tables_bytes(const fa_problem *problem); /* that fa_tables_make takes, without guards */
 /* Copies the tables in. With padded strides the rows of the bias and the batches of descales have gaps; with bshd the
- * descales of a head lie together. */
+ * descales of a head lie together, and a mask has the bits of all keys. */
 fa_status fa_tables_fill(fa_device *device, const fa_problem *problem, const fa_score_tensors *tensors,
                          fa_strides strides, fa_tables *tables, fa_reason *why);
 /* FA_WRONG when a table or the memory around it has changed since. */

@@ -149,6 +149,8 @@ EOF
 @test "bad lengths, windows and dimensions are one line" {
     refused 2 "--window takes LEFT,RIGHT" ./fa_bench --window 3
     refused 2 "--window takes LEFT,RIGHT" ./fa_bench --window -2,0
+    refused 2 "--window takes LEFT,RIGHT" ./fa_bench --window " 3,+4"
+    refused 2 "--softcap takes 0 or a number from 1e-6" ./fa_bench --softcap 1e-300 # 0 in FP32: no softcap
     refused 2 "--lengths takes lengths from 0" ./fa_bench --lengths 5,,6
     refused 2 "--lengths takes lengths from 0" ./fa_bench --lengths 5:
     refused 2 "--lengths takes lengths from 0" ./fa_bench --lengths 1048577
