@@ -54,21 +54,62 @@ static bool is_causal(const fa_published *p)
     return false;
 }
 
+enum { FLOAT16, BFLOAT16, E4M3, TYPES };
+
+/* The type of the tensors among these that there are: one for all. */
+static fa_status type_of(const fa_published *p, const char *const *names, int *type, fa_reason *why)
+{
+    static const char *const types[] = {"float16", "bfloat16", "float8_e4m3fn"};
+    *type = -1;
+    for (; *names != NULL; names++) {
+        const cJSON *tensor = fa_published_input(p, *names);
+        const char *text = cJSON_GetStringValue(get(tensor, "dtype"));
+        int is = 0;
+        while (is < TYPES && (text == NULL || strcmp(text, types[is]) != 0))
+            is++;
+        if (tensor != NULL && (is == TYPES || (*type >= 0 && is != *type)))
+            return fa_refuse(why, FA_INFEASIBLE, "%s: %s of %s, the bench has float16, bfloat16 and float8_e4m3fn%s",
+                             p->name, *names, text != NULL ? text : "no type",
+                             is < TYPES ? ", Q of one type, K and V of one" : "");
+        *type = tensor != NULL ? is : *type;
+    }
+    return FA_PASS;
+}
+
+/* FP8: all tensors, or the cache alone. Descales are the bench's own. */
+static fa_status add_types(const fa_published *p, fa_definition_words *words, fa_reason *why)
+{
+    static const char *const of_q[] = {"q", "q_nope", "q_pe", NULL}, *const of_kv[] = {
+                                                                         "k",         "v",         "k_cache", "v_cache",
+                                                                         "ckv_cache", "kpe_cache", NULL};
+    int q, kv;
+    FA_TRY(type_of(p, of_q, &q, why));
+    FA_TRY(type_of(p, of_kv, &kv, why));
+    if (kv != q && kv != E4M3)
+        return fa_refuse(why, FA_INFEASIBLE, "%s: Q is of another type than K and V, which only FP8 may be", p->name);
+    if ((q != E4M3 && fa_published_input(p, "q_scale") != NULL) ||
+        (kv != E4M3 && (fa_published_input(p, "k_scale") != NULL || fa_published_input(p, "v_scale") != NULL)))
+        return fa_refuse(why, FA_INFEASIBLE, "%s: q_scale, k_scale and v_scale are for float8_e4m3fn", p->name);
+    if (kv == E4M3 && fa_published_has_values(p))
+        return fa_refuse(why, FA_INFEASIBLE,
+                         "%s: values of float8_e4m3fn from a file, which the bench does not read: random ones it has",
+                         p->name);
+    add(words, "--dtype");
+    add(words, q == E4M3 ? "e4m3" : q == BFLOAT16 ? "bf16" : "fp16");
+    add(words, "--kv-dtype");
+    add(words, kv != q ? "e4m3" : "same");
+    return FA_PASS;
+}
+
 static fa_status add_fixed(const fa_published *p, fa_definition_words *words, fa_reason *why)
 {
-    const char *type = cJSON_GetStringValue(get(fa_published_input(p, fa_published_q(p)), "dtype"));
-    const bool bf16 = type != NULL && strcmp(type, "bfloat16") == 0;
-    if (!bf16 && (type == NULL || strcmp(type, "float16") != 0))
-        return fa_refuse(why, FA_INFEASIBLE, "%s: tensors of %s, the bench has float16 and bfloat16", p->name,
-                         type != NULL ? type : "no type");
+    FA_TRY(add_types(p, words, why));
     add_value(words, "--heads", p->heads);
     add_value(words, "--kv-heads", p->kv_heads);
     add_value(words, "--dim", p->dim);
     add_value(words, "--dim-v", p->dim_v);
     if (p->page_size > 0)
         add_value(words, "--page-size", p->page_size);
-    add(words, "--dtype");
-    add(words, bf16 ? "bf16" : "fp16");
     add(words, "--strides");
     add(words, "bshd");
     const bool causal = is_causal(p);

@@ -161,7 +161,9 @@ static fa_status parse_file(const char *path, const char *what, cJSON **json, in
 {
     char *text;
     size_t size;
-    FA_TRY(fa_read_file(path, &text, &size, why));
+    fa_reason bare;
+    if (fa_read_file(path, &text, &size, &bare) != FA_PASS)
+        return fa_refuse(why, FA_USAGE, "%s: %.3000s", what, bare.text);
     const char *at = text, *end = text + size;
     *json = number == 0 ? cJSON_ParseWithLength(text, size) : NULL;
     for (int32_t line = 1; number > 0 && at < end; line++) {
@@ -229,12 +231,13 @@ static fa_status know_inputs(const fa_published *p, const char *const known[], f
 /* Which of the operators it is, by its tensors. */
 static fa_status recognise(fa_published *p, fa_reason *why)
 {
-    static const char *const dense[] = {"q", "k", "v", "sm_scale", NULL};
-    static const char *const ragged[] = {"q", "k", "v", "qo_indptr", "kv_indptr", "sm_scale", NULL};
-    static const char *const paged[] = {"q",          "k_cache",  "v_cache",   "kv_indptr",
-                                        "kv_indices", "sm_scale", "qo_indptr", NULL};
+    static const char *const dense[] = {"q", "k", "v", "sm_scale", "q_scale", "k_scale", "v_scale", NULL};
+    static const char *const ragged[] = {"q",        "k",       "v",       "qo_indptr", "kv_indptr",
+                                         "sm_scale", "q_scale", "k_scale", "v_scale",   NULL};
+    static const char *const paged[] = {"q",         "k_cache", "v_cache", "kv_indptr", "kv_indices", "sm_scale",
+                                        "qo_indptr", "q_scale", "k_scale", "v_scale",   NULL};
     static const char *const mla[] = {"q_nope",     "q_pe",     "ckv_cache", "kpe_cache", "kv_indptr",
-                                      "kv_indices", "sm_scale", "qo_indptr", NULL};
+                                      "kv_indices", "sm_scale", "qo_indptr", "k_scale",   NULL};
     const bool k = fa_published_input(p, "k") != NULL;
     const int rank = cJSON_GetArraySize(get(fa_published_input(p, "q"), "shape"));
     p->prefill = fa_published_input(p, "qo_indptr") != NULL;

@@ -54,6 +54,11 @@ selected() { # OPTIONS...: the problem as --select shows it
     ./fa_bench --definition "$work/d.json" --workload "$work/w.jsonl:2" --select >"$work/out"
     grep -F "lengths: 3 and " "$work/out"
     [[ $(selected --heads 16 --seq-kv 40) == "B=3 H=16 (K/V 2) S=1 (K/V 40) D=32"* ]] # what is beside it wins
+    decode | jq '.inputs |= (.k_cache.dtype = "float8_e4m3fn" | .v_cache.dtype = "float8_e4m3fn" |
+        .k_scale = {dtype: "float32", shape: null})' >"$work/fp8.json" # an FP8 cache
+    ./fa_bench --definition "$work/fp8.json" --workload "$work/w.jsonl" --kernel light --device emu --no-ptxas \
+        --seeds 2 --quiet --json "$work/r.json"
+    record_holds "$work/r.json" '.status == "pass" and .problem.dtype == "bf16" and .problem.kv_dtype == "e4m3"'
     ./fa_bench --source tests/features/plain.cu --device emu --seeds 1 --check cpu --quiet --json "$work/r.json" \
         --definition "$work/d.json" --workload "$work/w.jsonl:2"
     record_holds "$work/r.json" '.status == "pass" and (.problem | .lengths == {q: [1, 1, 1], kv: [12, 12, 8]} and
@@ -105,8 +110,11 @@ q_pe:bfloat16:n,h,kpe ckv_cache:bfloat16:all,ps,ckv kpe_cache:bfloat16:all,ps,kp
     }
     set -o pipefail
     refusal 3 "gemm: an operator that the bench does not have" '.name = "gemm" | .inputs = {a: {shape: ["n"]}}'
-    refusal 3 "the bench cannot say its input k_scale" '.inputs.k_scale = {dtype: "float32", shape: null}'
-    refusal 3 "tensors of float8_e4m3fn" '.inputs.q.dtype = "float8_e4m3fn"'
+    refusal 3 "the bench cannot say its input alpha" '.inputs.alpha = {dtype: "float32", shape: null}'
+    refusal 3 "k_scale and v_scale are for float8_e4m3fn" '.inputs.k_scale = {dtype: "float32", shape: null}'
+    refusal 3 "Q is of another type than K and V" '.inputs.q.dtype = "float8_e4m3fn"'
+    refusal 3 "v_cache of float16, the bench has" '.inputs.v_cache.dtype = "float16"'
+    refusal 3 "k_cache of float8_e5m2, the bench has" '.inputs.k_cache.dtype = "float8_e5m2"'
     refusal 3 "must be fixed axes" '.axes.d = {type: "var"}'
     refusal 3 "it does not say that it is causal" '.inputs.qo_indptr = .inputs.kv_indptr'
     refusal 2 "the definition is other" '.name = "other"'
@@ -115,6 +123,7 @@ q_pe:bfloat16:n,h,kpe ckv_cache:bfloat16:all,ps,ckv kpe_cache:bfloat16:all,ps,kp
     cp "$work/good.json" "$work/d.json"
     refused 2 "has no JSON object in line 2" ./fa_bench --definition "$work/d.json" --workload "$work/w.jsonl:2"
     refused 2 "N from 1" ./fa_bench --definition "$work/d.json" --workload "$work/w.jsonl:0"
+    refused 2 "--definition: cannot read $work/none" ./fa_bench --definition "$work/none" --workload "$work/w.jsonl"
     refused 2 "--workload goes with --definition" ./fa_bench --workload "$work/w.jsonl"
     refused 2 "one of them" ./fa_bench --definition "$work/d.json" --preset gpt-oss
     refused 2 "--lengths takes" ./fa_bench --lengths workload
@@ -224,8 +233,9 @@ run_values() { # WORKLOAD OPTIONS...
     # What changes the size leaves the values without a place; a file that is not as the definition says is refused.
     refused 2 "values, which an option beside it" run_values "$work/w.jsonl" --heads 8
     refused 2 "values, which an option beside it" run_values "$work/w.jsonl" --dtype fp16
-    jq '.inputs.q.dtype = "float16"' "$work/d.json" >"$work/x" && mv "$work/x" "$work/d.json"
+    sed -i s/bfloat16/float16/ "$work/d.json"
     refused 2 "q is BF16 in its file" run_values "$work/w.jsonl"
+    sed -i s/float16/bfloat16/ "$work/d.json"
     workload $name '{"n": 2, "len": 3, "pages": 3, "all": 3}' \
         "$(of_file paged blob/paged.safetensors k_cache kv_indptr kv_indices)" >"$work/w.jsonl"
     refused 2 "k_cache has another shape" run_values "$work/w.jsonl"
