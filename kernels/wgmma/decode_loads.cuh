@@ -19,15 +19,15 @@ constexpr int RAW_PIECES = FA_FP8_KV ? FA_N * DIM_PAD / 16 : 0; /* of 16 element
 constexpr int RAW_BYTES = FA_STAGES * 2 * RAW_PIECES * 16;
 
 #if FA_FP8_KV
-/* Where a piece is in a tile. A quarter of a warp has four pieces of a row and four of the next: what they become falls
- * in different banks. */
+/* Where a piece is in a tile; chunk: of 16 elements, in the box. A quarter of a warp has four pieces of a row and four
+ * of the next: what they become falls in different banks. */
 struct raw_piece {
-    int row, box, chunk; /* chunk: of 16 elements, in the box */
-    __device__ __forceinline__ explicit raw_piece(int item)
-        : row(item / 8 / BOXES * 2 + item / 4 % 2), box(item / 8 % BOXES), chunk(item % 4)
-    {
-    }
+    int row, box, chunk;
 };
+__device__ __forceinline__ raw_piece piece_of(int item)
+{
+    return {item / 8 / BOXES * 2 + item / 4 % 2, item / 8 % BOXES, item % 4};
+}
 
 /* K or V of a sequence, and the bytes of their tiles. */
 struct fp8_cache {
@@ -40,9 +40,9 @@ struct fp8_cache {
 /* This thread's pieces of key tile n, if it is before `end`; zeros past the last key and past dim. Commits once. */
 __device__ __forceinline__ void load_raw(const fp8_cache &from, int stage, int n, int end)
 {
-#pragma unroll 2
+#pragma unroll 4
     for (int item = threadIdx.x; n < end && item < RAW_PIECES; item += 128) {
-        const raw_piece at(item);
+        const raw_piece at = piece_of(item);
         const int key = n * FA_N + at.row, column = at.box * BOX_COLS + at.chunk * 16;
         const int bytes = key < from.seq_kv ? min(max(FA_DIM - column, 0), 16) : 0;
         const fa_element_kv *from_g = row_at(from.rows, min(key, from.seq_kv - 1), column < FA_DIM ? column : 0);
@@ -66,7 +66,7 @@ __device__ __forceinline__ void convert_raw(unsigned raw_s, unsigned tile_s)
 {
 #pragma unroll 2
     for (int item = threadIdx.x; item < RAW_PIECES; item += 128) {
-        const raw_piece at(item);
+        const raw_piece at = piece_of(item);
         uint4 raw;
         ld_shared_16_at(raw, raw_s + item * 16);
         const unsigned four[4] = {raw.x, raw.y, raw.z, raw.w};
@@ -103,8 +103,8 @@ __device__ __forceinline__ fp8_cache cache_of(const fa_params &p, const void *te
     return {rows, raw_s, seq.seq_kv, false};
 }
 
-/* Each thread of the producer's warpgroup copies key tiles [first, end) (COPIES), or converts them: what a stage held
- * before the next copy. */
+/* The producer's warpgroup copies the first key tiles of [first, end) (COPIES), or it converts them all, and copies the
+ * others as stages become free. */
 template <bool COPIES>
 __device__ __forceinline__ void produce(const fa_params &p, const shared_layout &at, const packed_tile &tile,
                                         const sequence &seq, int first, int end, pipeline_state &to, pipeline_state &,

@@ -7,6 +7,8 @@
     {                                                                        \
         .n = 64, .warps = 4, .vec = 8, .stages = 1, .splits = 1, __VA_ARGS__ \
     }
+#define FA_TILE(rows, keys, count, depth, permuted, parts) \
+    FA_DEFAULTS(.m = rows, .n = keys, .warps = count, .stages = depth, .swizzle = permuted, .splits = parts)
 #define FA_SPACE(...) \
     {                 \
         __VA_ARGS__   \
