@@ -43,6 +43,8 @@ static int64_t cost(const fa_rule *r, const fa_problem *p, int64_t sms)
     const int64_t tiles = up(p->seq_q, rows);
     int64_t queues[256] = {0}, total = 0, most = 0;
     assert_true(sms <= 256);
+    if (!p->causal && tiles * heads <= 64 * sms) /* they are all as long */
+        return r->key_cost * up(tiles * heads, sms) * (up(p->seq_kv, keys) * keys + 256);
     for (int64_t tile = tiles * heads - 1; tile >= 0; tile--) {
         int64_t seen = p->seq_kv, shortest = 0;
         if (p->causal) {
