@@ -40,6 +40,11 @@ if [[ ${flag[gpu]} -eq 1 ]]; then
     [[ -n $device_name ]] || die 4 "NOT-RUN: no GPU here"
 fi
 make_work
+# Results on the emulator count, not machine code; a mistake of these kernels is in their results.
+printf '#!/usr/bin/env bash\n[[ "$* " != *"--device emu "* ]] || set -- "$@" --no-ptxas\nexec %q "$@"\n' \
+    "$(realpath "$bench")" >"$work/bench"
+chmod +x "$work/bench"
+export FA_BENCH=$work/bench
 export OMP_NUM_THREADS=1 # the cores are full of other kernels
 mapfile -t only < <(values_of only)
 
@@ -69,8 +74,7 @@ tile_of() { # BASE [OPTIONS]
 ordinary() { # FILE TILE DTYPE
     local code=0 tile
     read -r -a tile <<<"$2"
-    [[ $device != emu ]] || tile+=(--no-ptxas)
-    "$bench" --source "$1" "${tile[@]}" --dtype "$3" --device "$device" --batch 2 --heads 4 --seq 128 \
+    "$FA_BENCH" --source "$1" "${tile[@]}" --dtype "$3" --device "$device" --batch 2 --heads 4 --seq 128 \
         --timing none --quiet >/dev/null 2>&1 || code=$?
     [[ $code -eq 1 || $code -eq 6 ]]
 }
