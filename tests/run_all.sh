@@ -193,9 +193,12 @@ run_bats() { # FILE
 }
 
 suite_cli() {
-    local file
+    local file files
     [[ $which != check ]] || return 0
-    for file in tests/cli/*.bats; do
+    # The long ones first, so that no core waits at the end.
+    mapfile -t files < <(printf '%s\n' tests/cli/{compile_all,features,gate_problems,wrong}.bats tests/cli/*.bats |
+        awk '!seen[$0]++')
+    for file in "${files[@]}"; do
         [[ $which != rest ]] || grep -qE '^# bats (test|file)_tags=.*slow' "$file" || continue
         member "$(basename "$file")" run_bats "$file"
     done

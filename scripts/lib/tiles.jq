@@ -14,13 +14,15 @@ def combined: [to_entries[] | .key as $knob | [.value[] | " --\($knob) \(.)"]] |
 # Records (with -n), each with its point, a line of $points.
 def with_points: ($points | split("\n")) as $lines | inputs | .point = $lines[.provenance.line - 1];
 
-# A line of options per point to compile. $defaults: 1 for each kernel's default tile alone.
+# A line of options per point to compile. $defaults: 1 for each kernel's default tile alone, at two lengths: all of one
+# first, since most have the same code at the other, which is then in the cache.
 def points_compiled:
+    (if $defaults == 1 then " --seq 512", " --seq 8192" else "" end) as $seq |
     .[] | select(.kind == "hand") | select(($only | length) == 0 or (.name as $n | $only | index($n))) | . as $row |
     ($archs | split(",")[]) as $arch | select(serves_arch($arch)) |
     .dtype as $dtype | ($dims | split(",")[] | fitted($dtype)) as $dim | ("", " --causal") as $causal |
     "--kernel \(.name) --arch \($arch) --dim \($dim)\($causal)\(operator)" as $base |
-    if $defaults == 1 then $base + " --seq 512", $base + " --seq 8192"
+    if $defaults == 1 then $base + $seq
     elif $causal != "" then empty
     else $base + (.values | combined) end;
 

@@ -2,12 +2,7 @@
 
 #include "report/fields.h"
 
-static void put_place(cJSON *object, const fa_place *place)
-{
-    put(object, "batch", place->batch);
-    put(object, "head", place->head);
-    put(object, "row", place->row);
-}
+static void put_place(cJSON *object, const fa_place *place) { PUT_FIELDS(object, place, batch, head, row); }
 
 /* Of an element. */
 static void put_worst(cJSON *object, const fa_place *place)
@@ -20,18 +15,10 @@ static void put_worst(cJSON *object, const fa_place *place)
 static cJSON *verdict_json(const fa_verdict *v)
 {
     cJSON *reference = cJSON_CreateObject();
-    cJSON_AddStringToObject(reference, "name", v->name);
-    cJSON_AddBoolToObject(reference, "passed", v->passed);
-    put(reference, "rows_checked", (double)v->rows_checked);
-    put(reference, "max_abs_err", v->max_abs_err);
-    put(reference, "rmse", v->rmse);
-    put(reference, "worst_row_rel_l2", v->worst_row_rel_l2);
-    put(reference, "baseline_max_abs_err", v->baseline_max_abs_err);
-    put(reference, "baseline_rmse", v->baseline_rmse);
-    put(reference, "baseline_worst_row_rel_l2", v->baseline_worst_row_rel_l2);
+    PUT_FIELDS(reference, v, name, passed, rows_checked, max_abs_err, rmse, worst_row_rel_l2, baseline_max_abs_err,
+               baseline_rmse, baseline_worst_row_rel_l2);
     cJSON_AddStringToObject(reference, "fixed_rule", v->baseline_fails ? "baseline_fails" : "applies");
-    put(reference, "mismatches", (double)v->mismatches);
-    put(reference, "nonfinite", (double)v->nonfinite);
+    PUT_FIELDS(reference, v, mismatches, nonfinite);
     put_worst(reference, &v->worst);
     put_text(reference, "failure", v->failure);
     return reference;
@@ -45,22 +32,12 @@ static void put_gradients(cJSON *check, const fa_check_result *c)
         const fa_gradient_verdict *v = &c->gradients[i];
         cJSON *of = cJSON_CreateObject();
         cJSON_AddItemToArray(gradients, of);
-        cJSON_AddStringToObject(of, "tensor", v->tensor);
-        cJSON_AddStringToObject(of, "reference", v->reference);
-        cJSON_AddBoolToObject(of, "passed", v->passed);
-        put(of, "rows_checked", (double)v->rows_checked);
-        put(of, "rms", v->rms);
+        PUT_FIELDS(of, v, tensor, reference, passed, rows_checked, rms);
         put(of, "nrmse", v->rms > 0 ? v->rmse / v->rms : NAN);
         put(of, "nrmse_limit", v->rms > 0 ? v->rmse_limit / v->rms : NAN);
-        put(of, "rmse", v->rmse);
-        put(of, "max_abs_err", v->max_abs_err);
-        put(of, "worst_row_rel_l2", v->worst_row_rel_l2);
-        put(of, "baseline_rmse", v->baseline_rmse);
-        put(of, "baseline_max_abs_err", v->baseline_max_abs_err);
+        PUT_FIELDS(of, v, rmse, max_abs_err, worst_row_rel_l2, baseline_rmse, baseline_max_abs_err);
         cJSON_AddStringToObject(of, "fixed_rule", v->baseline_fails ? "baseline_fails" : "applies");
-        put(of, "mismatches", (double)v->mismatches);
-        put(of, "nonfinite", (double)v->nonfinite);
-        put(of, "repeats_max_abs", v->repeats_max_abs);
+        PUT_FIELDS(of, v, mismatches, nonfinite, repeats_max_abs);
         put_worst(of, &v->worst);
         put_text(of, "failure", v->failure);
     }
@@ -71,14 +48,9 @@ static void put_lse(cJSON *check, const fa_lse_verdict *v)
     cJSON *lse = object_if(v->done, check, "lse");
     if (lse == NULL)
         return;
-    cJSON_AddBoolToObject(lse, "passed", v->passed);
-    put(lse, "atol", v->atol);
+    PUT_FIELDS(lse, v, passed, atol);
     put(lse, "rtol", FA_LSE_RTOL);
-    put(lse, "rows_checked", (double)v->rows_checked);
-    put(lse, "max_abs_err", v->max_abs_err);
-    put(lse, "baseline_max_abs_err", v->baseline_max_abs_err);
-    put(lse, "mismatches", (double)v->mismatches);
-    put(lse, "nonfinite", (double)v->nonfinite);
+    PUT_FIELDS(lse, v, rows_checked, max_abs_err, baseline_max_abs_err, mismatches, nonfinite);
     put_place(object_in(lse, "worst"), &v->worst);
     put_text(lse, "failure", v->failure);
 }
@@ -91,15 +63,13 @@ static void put_published(cJSON *check, const fa_published_verdict *v, bool lse)
     const fa_tolerance *t = &v->tolerance;
     cJSON_AddStringToObject(published, "rule", fa_tolerance_name(t));
     cJSON_AddBoolToObject(published, "passed", v->passed);
-    put(published, "atol", t->atol);
-    put(published, "rtol", t->rtol);
+    PUT_FIELDS(published, t, atol, rtol);
     put(published, "required_matched_ratio", t->matched_ratio);
     put(published, "max_error_cap", t->error_cap);
     cJSON_AddBoolToObject(published, "allow_negative_inf", t->allow_negative_inf);
     put(published, "matched_ratio", v->matched_ratio);
     put(published, "lse_matched_ratio", lse ? v->lse_matched_ratio : INFINITY);
-    put(published, "max_abs_err", v->max_abs_err);
-    put_text(published, "failure", v->failure);
+    PUT_FIELDS(published, v, max_abs_err, failure);
 }
 
 /* What each seed drew: distribution, scale, layout. */
@@ -110,8 +80,7 @@ static void put_draws(cJSON *check, const fa_check_result *c, double scale)
         const fa_draw *d = &c->draws[i];
         cJSON *draw = cJSON_CreateObject();
         put(draw, "seed", (double)d->seed);
-        cJSON_AddBoolToObject(draw, "as_asked", d->as_asked);
-        cJSON_AddBoolToObject(draw, "given", d->given);
+        PUT_FIELDS(draw, d, as_asked, given);
         put_word(draw, "dist", FA_DIST_WORDS, d->dist);
         put(draw, "scale", scale * (double)d->factor);
         put(draw, "v_scale", ldexp(1.0, d->v_power));
@@ -127,13 +96,7 @@ void fa_report_check(cJSON *record, const fa_check_result *c, const fa_problem *
     cJSON *check = object_if(c->done, record, "check");
     if (check == NULL)
         return;
-    cJSON_AddBoolToObject(check, "passed", c->passed);
-    put(check, "seeds", c->seeds);
-    put(check, "atol", c->atol);
-    put(check, "rtol", c->rtol);
-    cJSON_AddBoolToObject(check, "loosened", c->loosened);
-    put(check, "repeats", c->repeats);
-    put_text(check, "unrepeated", c->unrepeated);
+    PUT_FIELDS(check, c, passed, seeds, atol, rtol, loosened, repeats, unrepeated);
     cJSON *references = cJSON_AddArrayToObject(check, "references");
     for (int32_t i = 0; i < c->verdict_count; i++)
         cJSON_AddItemToArray(references, verdict_json(&c->verdicts[i]));
@@ -141,6 +104,5 @@ void fa_report_check(cJSON *record, const fa_check_result *c, const fa_problem *
     put_lse(check, &c->lse);
     put_published(check, &c->published, c->lse.done);
     put_draws(check, c, (double)problem->scale);
-    put_text(check, "missing", c->missing);
-    put_text(check, "failure", c->failure);
+    PUT_FIELDS(check, c, missing, failure);
 }

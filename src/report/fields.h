@@ -43,18 +43,31 @@ static inline void put_text(cJSON *object, const char *key, const char *text)
         cJSON_AddNullToObject(object, key);
 }
 
+static inline void put_bool(cJSON *object, const char *key, bool value) { cJSON_AddBoolToObject(object, key, value); }
+static inline void put_count(cJSON *object, const char *key, int64_t count) { put(object, key, (double)count); }
+
+/* Fields of a struct, at most nine, under their own names. */
+#define PUT_OF_TYPE(value) \
+    _Generic(value, bool : put_bool, char * : put_text, const char * : put_text, int64_t : put_count, default : put)
+#define PUT_1(object, from, field) PUT_OF_TYPE((from)->field)(object, #field, (from)->field)
+#define PUT_2(object, from, field, ...) PUT_1(object, from, field), PUT_1(object, from, __VA_ARGS__)
+#define PUT_3(object, from, field, ...) PUT_1(object, from, field), PUT_2(object, from, __VA_ARGS__)
+#define PUT_4(object, from, field, ...) PUT_1(object, from, field), PUT_3(object, from, __VA_ARGS__)
+#define PUT_5(object, from, field, ...) PUT_1(object, from, field), PUT_4(object, from, __VA_ARGS__)
+#define PUT_6(object, from, field, ...) PUT_1(object, from, field), PUT_5(object, from, __VA_ARGS__)
+#define PUT_7(object, from, field, ...) PUT_1(object, from, field), PUT_6(object, from, __VA_ARGS__)
+#define PUT_8(object, from, field, ...) PUT_1(object, from, field), PUT_7(object, from, __VA_ARGS__)
+#define PUT_9(object, from, field, ...) PUT_1(object, from, field), PUT_8(object, from, __VA_ARGS__)
+#define PUT_OF(a, b, c, d, e, f, g, h, i, name, ...) name
+#define PUT_FIELDS(object, from, ...) \
+    PUT_OF(__VA_ARGS__, PUT_9, PUT_8, PUT_7, PUT_6, PUT_5, PUT_4, PUT_3, PUT_2, PUT_1)(object, from, __VA_ARGS__)
+
 /* A tile: knob -> value; acc is the word that --acc takes. */
 static inline void put_tile(cJSON *object, const fa_knobs *tile)
 {
-    put(object, "m", tile->m);
-    put(object, "n", tile->n);
-    put(object, "warps", tile->warps);
-    put(object, "vec", tile->vec);
-    put(object, "stages", tile->stages);
-    put(object, "swizzle", tile->swizzle);
+    PUT_FIELDS(object, tile, m, n, warps, vec, stages, swizzle);
     cJSON_AddStringToObject(object, "acc", tile->acc ? "fp16" : "fp32");
-    put(object, "maxreg", tile->maxreg);
-    put(object, "splits", tile->splits);
+    PUT_FIELDS(object, tile, maxreg, splits);
 }
 
 /* Word number `index` of a '|'-separated list. */

@@ -33,15 +33,8 @@ static void put_device(cJSON *record, const fa_result *result)
     cJSON *device = object_if(result->device_known, record, "device");
     if (device == NULL)
         return;
-    cJSON_AddStringToObject(device, "backend", d->backend);
-    cJSON_AddStringToObject(device, "name", d->name);
-    cJSON_AddStringToObject(device, "arch", d->arch);
-    put(device, "sm_count", d->sm_count);
-    put(device, "clock_mhz_max", d->clock_mhz_max);
-    put(device, "memory_bytes", (double)d->memory_bytes);
-    put(device, "memory_gbytes_per_s", d->memory_gbytes_per_s);
-    put(device, "l2_bytes", (double)d->l2_bytes);
-    put(device, "smem_block_bytes", d->smem_block_bytes);
+    PUT_FIELDS(device, d, backend, name, arch, sm_count, clock_mhz_max, memory_bytes, memory_gbytes_per_s, l2_bytes,
+               smem_block_bytes);
 }
 
 static void put_ptxas(cJSON *record, const fa_candidate_record *candidate)
@@ -53,23 +46,14 @@ static void put_ptxas(cJSON *record, const fa_candidate_record *candidate)
         cJSON_AddNullToObject(record, "occupancy");
         return;
     }
-    cJSON_AddStringToObject(ptxas, "arch", x->arch);
-    put(ptxas, "registers", x->registers);
-    put(ptxas, "smem_static_bytes", x->smem_static_bytes);
-    put(ptxas, "smem_dynamic_bytes", x->smem_dynamic_bytes);
-    put(ptxas, "smem_total_bytes", x->smem_total_bytes);
-    put(ptxas, "spill_store_bytes", x->spill_store_bytes);
-    put(ptxas, "spill_load_bytes", x->spill_load_bytes);
-    put(ptxas, "stack_bytes", x->stack_bytes);
-    put(ptxas, "barriers", x->barriers);
+    PUT_FIELDS(ptxas, x, arch, registers, smem_static_bytes, smem_dynamic_bytes, smem_total_bytes, spill_store_bytes,
+               spill_load_bytes, stack_bytes, barriers);
     cJSON *warnings = cJSON_AddArrayToObject(ptxas, "warnings");
     for (int32_t i = 0; i < x->warning_count; i++)
         cJSON_AddItemToArray(warnings, cJSON_CreateString(x->warnings[i]));
     const fa_occupancy *o = &candidate->module.occupancy;
     cJSON *occupancy = object_in(record, "occupancy");
-    put(occupancy, "blocks_per_sm", o->blocks_per_sm);
-    put(occupancy, "warps_per_sm", o->warps_per_sm);
-    put(occupancy, "fraction", o->fraction);
+    PUT_FIELDS(occupancy, o, blocks_per_sm, warps_per_sm, fraction);
 }
 
 /* What the machine code cannot be faster than: null unless asked for; {"unknown": why} where it cannot be told. */
@@ -93,10 +77,7 @@ static void put_bound(cJSON *record, const fa_machine_bound *b)
     put(bound, "us_at_power_high", b->power_mhz_high > 0 ? b->us_at_power_high : NAN);
     put(bound, "clock_mhz_power_high", b->power_mhz_high > 0 ? b->power_mhz_high : NAN);
     put(bound, "clocks", b->bound.clocks);
-    put(bound, "dram_us", b->dram_us);
-    put(bound, "sm_count", b->sm_count);
-    put(bound, "grid", b->grid);
-    put(bound, "threads", b->threads);
+    PUT_FIELDS(bound, b, dram_us, sm_count, grid, threads);
     cJSON *pipes = object_in(bound, "pipe_clocks");
     for (int pipe = 0; pipe < FA_PIPE_COUNT; pipe++)
         put(pipes, fa_pipe_name((fa_pipe)pipe), b->bound.pipe_clocks[pipe]);
@@ -142,11 +123,7 @@ static void put_launch(cJSON *record, const fa_candidate_record *candidate)
     cJSON *launch = object_if(candidate->launch.grid != 0, record, "launch");
     if (launch == NULL)
         return;
-    put(launch, "grid", candidate->launch.grid);
-    put(launch, "threads", candidate->launch.threads);
-    put(launch, "smem_dynamic_bytes", candidate->launch.smem_dynamic_bytes);
-    put(launch, "cluster", candidate->launch.cluster);
-    put(launch, "workspace_bytes", (double)candidate->launch.workspace_bytes);
+    PUT_FIELDS(launch, &candidate->launch, grid, threads, smem_dynamic_bytes, cluster, workspace_bytes);
     if (candidate->launch.plan.count > 0)
         put_steps(launch, &candidate->launch.plan);
 }
@@ -182,26 +159,16 @@ static void put_timing(cJSON *record, const fa_result *result, double beat_us)
     put(clock, "p50", t->sm_clock_mhz_p50 > 0 ? t->sm_clock_mhz_p50 : NAN);
     cJSON_AddBoolToObject(timing, "throttled", t->throttled);
     cJSON_AddStringToObject(timing, "stopped_by", t->settled ? "interval" : "budget");
-    cJSON_AddBoolToObject(timing, "impossible", t->impossible);
-    put(timing, "poisoned", t->poisoned);
-    put(timing, "power_capped", t->power_capped);
-    cJSON_AddBoolToObject(timing, "gated", t->gated);
+    PUT_FIELDS(timing, t, impossible, poisoned, power_capped, gated);
     put(timing, "fresh_ratio", t->invariance_ratio);
-    cJSON_AddBoolToObject(timing, "noisy", t->noisy);
-    put_text(timing, "noisy_reason", t->noisy_reason);
+    PUT_FIELDS(timing, t, noisy, noisy_reason);
     put(timing, "other_processes", t->other_processes < 0 ? NAN : t->other_processes);
-    put(timing, "floor_us", t->floor_us);
-    put(timing, "roofline_us", t->roofline_us);
-    put(timing, "warmup_ms", t->warmup_ms);
+    PUT_FIELDS(timing, t, floor_us, roofline_us, warmup_ms);
     put(object_in(timing, "pace"), "rest_ms", t->rest_ms);
     put(timing, "percent_of_peak_at_clock", t->percent_of_peak);
     const fa_throughput *h = &result->throughput;
     cJSON *throughput = object_in(record, "throughput");
-    put(throughput, "tflops", h->tflops);
-    put(throughput, "peak_tflops", h->peak_tflops);
-    put(throughput, "peak_boost_tflops", h->peak_boost_tflops);
-    put(throughput, "fraction_of_peak", h->fraction_of_peak);
-    put(throughput, "gbytes_per_s", h->gbytes_per_s);
+    PUT_FIELDS(throughput, h, tflops, peak_tflops, peak_boost_tflops, fraction_of_peak, gbytes_per_s);
 }
 
 /* Whether data races were looked for, and under which schedules of the emulator. */
@@ -264,13 +231,9 @@ static void put_paired(cJSON *record, const fa_result *result)
     }
     put(vs, "ratio", c->ratio);
     put_pair(vs, "ratio_ci95", c->ratio_ci95);
-    put(vs, "aa_noise", c->aa_noise);
-    put(vs, "blocks", c->blocks);
-    put(vs, "p50_us", c->p50_us);
-    put(vs, "other_p50_us", c->other_p50_us);
+    PUT_FIELDS(vs, c, aa_noise, blocks, p50_us, other_p50_us);
     cJSON_AddStringToObject(vs, "method", c->method == FA_TIMING_GRAPH ? "graph" : "event");
-    put(vs, "discarded", c->discarded);
-    cJSON_AddBoolToObject(vs, "throttled", c->throttled);
+    PUT_FIELDS(vs, c, discarded, throttled);
     cJSON_AddStringToObject(vs, "stopped_by", c->settled ? "interval" : "budget");
     cJSON_AddBoolToObject(vs, "accepted", c->accepted);
     const bool same = result->main.module.code_sha256.hex[0] != '\0' &&

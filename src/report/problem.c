@@ -16,9 +16,7 @@ static void put_features(cJSON *problem, const fa_problem *p)
         cJSON_AddNullToObject(problem, "window");
     put_if(problem, "chunk", p->chunk);
     put_if(problem, "softcap", (double)p->softcap);
-    cJSON_AddBoolToObject(problem, "sinks", p->sinks);
-    cJSON_AddBoolToObject(problem, "alibi", p->alibi);
-    cJSON_AddBoolToObject(problem, "bias", p->bias);
+    PUT_FIELDS(problem, p, sinks, alibi, bias);
     put_word(problem, "mask", FA_MASK_WORDS, p->tree ? FA_MASK_TREE : FA_MASK_NONE);
     if (p->lengths == NULL) {
         cJSON_AddNullToObject(problem, "lengths");
@@ -35,13 +33,7 @@ static void put_features(cJSON *problem, const fa_problem *p)
 void fa_report_problem(cJSON *record, const fa_problem *p, const fa_options *options)
 {
     cJSON *problem = object_in(record, "problem");
-    put(problem, "batch", p->batch);
-    put(problem, "heads", p->heads);
-    put(problem, "kv_heads", p->kv_heads);
-    put(problem, "seq_q", p->seq_q);
-    put(problem, "seq_kv", p->seq_kv);
-    put(problem, "dim", p->dim);
-    cJSON_AddBoolToObject(problem, "causal", p->causal);
+    PUT_FIELDS(problem, p, batch, heads, kv_heads, seq_q, seq_kv, dim, causal);
     put_word(problem, "dtype", FA_DTYPE_WORDS, p->dtype);
     put_word(problem, "kv_dtype", FA_DTYPE_WORDS, fa_problem_dtype_kv(p));
     put_word(problem, "op", FA_OP_WORDS, p->backward ? FA_OP_BACKWARD : FA_OP_FORWARD);

@@ -39,11 +39,9 @@ void fa_report_provenance(cJSON *record, const fa_result *result, const fa_comma
     cJSON *provenance = object_in(record, "provenance");
     put_text(provenance, "cubin_sha256", m->object_sha256.hex);
     put_text(provenance, "code_sha256", m->code_sha256.hex);
-    put_text(provenance, "same_code_as", m->same_code_as);
-    put_text(provenance, "ptx_arch", m->ptx_arch);
+    PUT_FIELDS(provenance, m, same_code_as, ptx_arch);
     put_text(provenance, "source_sha256", m->source_sha256.hex);
-    put_text(provenance, "compiler", m->compiler);
-    put_text(provenance, "headers", m->headers);
+    PUT_FIELDS(provenance, m, compiler, headers);
     put_lines(provenance, "options", m->options);
     cJSON_AddBoolToObject(provenance, "cache_hit", m->cache_hit);
     put(provenance, "compile_s", m->seconds);

@@ -56,8 +56,8 @@ needs_nvrtc() {
             tried=0
             for value in $(jq -r --arg k "$kernel" --arg n "$knob" \
                 '.[] | select(.name == $k) | .values[$n][]' "$work/kernels.json"); do
-                if ./fa_bench --kernel "$kernel" --"$knob" "$value" --compile-only --arch $arch --json "$work/r.json" \
-                    --quiet 2>"$work/err"; then
+                if ./fa_bench --kernel "$kernel" --"$knob" "$value" --compile-only --arch $arch --dim 32 --quiet \
+                    --json "$work/r.json" 2>"$work/err"; then
                     record_holds "$work/r.json" "(.config.$knob | tostring) == \"$value\"" \
                         '.provenance.same_code_as == null' || return 1
                     jq -r .provenance.code_sha256 "$work/r.json" >>"$work/hashes"
