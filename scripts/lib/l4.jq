@@ -9,6 +9,8 @@ def grid: inputs | select(startswith("--")) | "--kernel \($registry | rungs) \(.
 # A record of --compile-only --bound --runs as a row of the page: what the tile needs and what bounds it. $lines: the
 # options of the runs; a line without a tile took that of the rules.
 def row:
+    (($lines | split("\n"))[.provenance.line - 1] | capture("^--kernel \\S+ (?<o>.*\\S) +--batch 2 ") // {o: "--m "} |
+        if .o | test("--m ") then {} else {options: .o} end) +
     {kernel, variant, rule: (($lines | split("\n"))[.provenance.line - 1] | test("--m ") | not),
         problem: (.problem | {batch, heads, seq: .seq_q, dim, causal}), config, status, reason,
         registers: .ptxas.registers, smem_bytes: .ptxas.smem_total_bytes, blocks_per_sm: .occupancy.blocks_per_sm,
@@ -45,6 +47,10 @@ def rules_words:
     "estimate and warps per multiprocessor: of " + ([$registry[] | select(any(.rules[]?;
         .min_arch == 89 and .max_arch == 89)) | "`\(.name)`"] | join(", ")) + ".",
     "No time of an L4 confirms them.";
+def feature_words:
+    "The same shape through `mma`'s rules: FP8, gradients (five products for two) and features, beside FP16. Bound in us",
+    "at 2040 and 795 MHz; **of FP16** is the bound over that of the first row. An estimate that equals the bound says no",
+    "more than the bound does.";
 def grid_words:
     "Bound in us at 2040 MHz, what binds, and after the slash the estimate. Full rows: `bound.jsonl.gz`.";
 
@@ -103,8 +109,17 @@ def page:
             .problem.dim, tile])[] | .[0] as $one | [$one | "`\(.kernel)`", "`\(.variant)`", tile, .problem.dim,
                 occupancy[]] + [length] | "| " + (map(tostring) | join(" | ")) + " |");
 
+    def feature_table: .[0].bound.us as $fp16 |
+        "| options | kernel | tile | bound | at 795 MHz | of FP16 | binds, then | estimate (band) | registers " +
+        "| shared memory, KiB | blocks per SM | warps per SM |", "|" + "---|" * 12,
+        (.[] | ["`\(.options // "--dtype fp16")`", "`\(.variant)`", tile, (.bound.us | digits), (bound_at(795) | digits),
+            (.bound.us / $fp16 * 100 | round / 100), "\(.bound.binds), \(.bound.second)",
+            (.bound | "\(.estimate_us | digits) (\(.estimate_us_low | digits) to \(.estimate_us_high | digits))"),
+            occupancy[]] | "| " + (map(tostring) | join(" | ")) + " |");
+
+    map(select(.options)) as $featured | map(select(.options | not)) |
     map(select(is_canonical)) as $canonical | map(select(.rule)) as $grid | power_mhz as $p |
-    ([$grid[].variant] | unique - ($rank[0].weights | keys)) as $unfitted |
+    ([($grid + $featured)[].variant] | unique - ($rank[0].weights | keys)) as $unfitted |
     head($p; $unfitted), "", "## The canonical shape", "", canonical_words, "", ($canonical | unique | sort_by(
         [(.rule | not), (.kernel | rung)]) | canonical_table), "",
     story_words, "",
@@ -114,6 +129,8 @@ def page:
         "Impossible: \($no | map("`\(.kernel)`") | unique | join(", ")). " +
         "Open: \(map(select(verdict == "open")) | map("`\(.kernel)` (\(tile))") | unique |
             if . == [] then "none" else join(", ") end)."), "",
+    "## FP8, gradients and features", "", feature_words, "",
+    ([$canonical[] | select(.kernel == "mma" and .rule)][:1] + $featured | feature_table), "",
     "## The rules' tiles", "", rules_words, "", ($grid | rule_table), "",
     "## The grid", "", grid_words, "", ($grid | map(select(is_canonical | not)) + ($canonical | map(select(.rule)))
         | unique_by([.kernel, .problem]) | grid_table);
