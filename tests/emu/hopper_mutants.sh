@@ -77,6 +77,11 @@ backward=("--race --schedule random --m 128 --seq 300 --seq-kv 140" "--race --sc
     "--race --schedule ascending --m 128 --seq 300" "--schedule random --m 128 --seq 300 --seq-kv 140"
     "--race --schedule greedy --dim 128 --m 64 --seq 200 --seq-kv 140 --causal"
     "--race --schedule descending --m 128 --seq 300 --deterministic")
+tile[wgmma_backward:shared]="--op backward --m 64 --n 64 --warps 12 --stages 2 --batch 1 --heads 2 --kv-heads 1"
+shared=("--race --schedule random --dim 192 --dim-v 128 --seq 200 --seq-kv 70"
+    "--race --schedule ascending --dim 136 --seq 200 --seq-kv 70 --deterministic"
+    "--race --schedule descending --dim 256 --seq 200 --seq-kv 70"
+    "--race --schedule greedy --dim 256 --dim-v 136 --seq 200 --causal" "--schedule random --dim 192 --seq 300")
 
 verdict_of() { # KERNEL VARIANT: what objects; nothing when it passes
     local options
@@ -102,6 +107,7 @@ while IFS=$'\t' read -r kernel file what command; do
         [[ $kernel != *:cache ]] || tried=("${cache[@]}")
         [[ $kernel != wgmma_mla ]] || tried=("${mla[@]}")
         [[ $kernel != wgmma_backward ]] || tried=("${backward[@]}")
+        [[ $kernel != wgmma_backward:shared ]] || tried=("${shared[@]}")
         [[ $kernel != wgmma_fp8 ]] || tried=("${fp8[@]}")
         for variant in "${tried[@]}"; do
             by=$(verdict_of "$kernel" "$variant" || true)

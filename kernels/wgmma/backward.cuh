@@ -1,0 +1,251 @@
+/* What wgmma_backward has beside the flow of its products: its tiles, the layout of shared memory, the warpgroup that
+ * loads, and the products themselves. */
+#pragma once
+
+#include "mma/gradients.cuh"
+#include "shared/hopper.cuh"
+
+constexpr int M = FA_M, N = FA_N, STAGES = FA_STAGES;
+constexpr int BOXES = ceil_div(FA_DIM, 64), DIM_PAD = BOXES * 64; /* boxes of 64 columns, zero past dim */
+constexpr int BOXES_V = ceil_div(FA_DIM_V, 64), DIM_PAD_V = BOXES_V * 64;
+constexpr bool SHARED_KEYS = BOXES > 2; /* by the warpgroups: each owns dK or dV of them */
+constexpr bool BY_COLUMNS = BOXES > 1;  /* a part of dQ: 64 columns, or 64 rows */
+constexpr int DQ_PARTS = BY_COLUMNS ? BOXES : 2;
+static_assert((FA_FEATURES & FA_FEATURE_BACKWARD) != 0, "wgmma_backward: computes gradients, for --op backward");
+static_assert(FA_DIM % 8 == 0 && FA_DIM >= 16 && FA_DIM <= 256, "dim must be a multiple of 8 from 16 to 256");
+static_assert(FA_DIM_V % 8 == 0 && FA_DIM_V >= 16 && FA_DIM_V <= FA_DIM,
+              "dim-v must be a multiple of 8 from 16 to dim");
+static_assert(M == (BY_COLUMNS ? 64 : 128), "m must be 128, above dim 64 it must be 64");
+static_assert(N == (SHARED_KEYS ? 64 : 128), "n must be 128, above dim 128 it must be 64");
+static_assert(FA_WARPS == 12, "wgmma_backward: warps must be 12: two warpgroups that compute, one that loads");
+static_assert(STAGES == 1 || STAGES == 2, "wgmma_backward: stages must be 1 or 2");
+static_assert(FA_SPLITS == 1 && FA_MAXREG == 0 && !FA_ACC_FP16, "wgmma_backward: splits 1, maxreg 0, acc fp32");
+
+constexpr int BOX_ROW_BYTES = 128, K_BOX_BYTES = N * BOX_ROW_BYTES, Q_BOX_BYTES = M * BOX_ROW_BYTES;
+constexpr int K_BYTES = BOXES * K_BOX_BYTES, V_BYTES = BOXES_V * K_BOX_BYTES;
+constexpr int Q_BYTES = BOXES * Q_BOX_BYTES, DO_BYTES = BOXES_V * Q_BOX_BYTES;
+/* Q and dO share a stage and its barriers; with shared keys each has a ring, as they are used at different times. */
+constexpr int DO_STAGES = SHARED_KEYS && BOXES + BOXES_V > 6 ? 1 : STAGES;
+constexpr int Q_STEP = Q_BYTES + (SHARED_KEYS ? 0 : DO_BYTES), DO_STEP = SHARED_KEYS ? DO_BYTES : Q_STEP;
+constexpr int DS_BYTES = N / 64 * Q_BOX_BYTES; /* rows of M queries: a box for each 64 keys */
+constexpr int DQ_ROW_BYTES = 64 * 4 + 16, DQ_BYTES = SHARED_KEYS ? 64 * 64 * 4 + 128 : 64 * DQ_ROW_BYTES; /* a part */
+constexpr int V_AT = K_BYTES, Q_AT = V_AT + V_BYTES, DO_AT = Q_AT + (SHARED_KEYS ? STAGES : 1) * Q_BYTES;
+constexpr int DS_AT = Q_AT + STAGES * Q_BYTES + DO_STAGES * DO_BYTES, DQ_AT = DS_AT + 2 * DS_BYTES;
+constexpr int S_AT = DQ_AT + 2 * DQ_BYTES, ROWS_AT = S_AT + (SHARED_KEYS ? M * N * 4 : 0);
+constexpr int BARS_AT = ROWS_AT + DO_STAGES * M * 8;
+constexpr int SMEM_BYTES = 1024 + BARS_AT + 8 * (1 + 2 * STAGES + (SHARED_KEYS ? 2 * DO_STAGES : 0));
+constexpr int LOADERS = 128, CONSUMERS = 256;
+constexpr int PRODUCER_REGISTERS = 40, CONSUMER_REGISTERS = 232;
+/* A second way for tiles without a mask would spill here. */
+constexpr bool ALWAYS_MASKED = FA_CAUSAL && FA_DIM <= 64;
+
+/* Named barriers: dS is written; a warpgroup's part of dQ may be written, and is written; S^T is written; dS is, by
+ * the warpgroup itself. */
+enum { BAR_DS = 1, BAR_DQ = 2, BAR_S = 4, BAR_OWN_DS = 5 };
+
+/* Addresses in shared memory. full: a stage has landed; empty: it has been used. */
+struct shared_layout {
+    unsigned base, keys_bar, full_bar, empty_bar;
+};
+
+/* The query tiles of a block, heads outermost; count: those that are over. */
+struct query_loop {
+    int head, tile, left, count;
+};
+
+__device__ __forceinline__ query_loop first_query_tile(const fa_params &p, const key_block &block)
+{
+    const int group = p.heads / p.kv_heads;
+    return {block.kv_head * group, block.begin, (block.end - block.begin) * group, 0};
+}
+
+__device__ __forceinline__ void advance(query_loop &loop, const key_block &block)
+{
+    loop.left--;
+    if (++loop.tile == block.end)
+        loop.tile = block.begin, loop.head++;
+    loop.count++;
+}
+
+/* Of the rings of Q and dO. */
+__device__ __forceinline__ int stage_of(const query_loop &loop) { return loop.count % STAGES; }
+__device__ __forceinline__ unsigned phase_of(const query_loop &loop) { return loop.count / STAGES & 1; }
+__device__ __forceinline__ int dout_stage_of(const query_loop &loop) { return loop.count % DO_STAGES; }
+__device__ __forceinline__ unsigned dout_phase_of(const query_loop &loop) { return loop.count / DO_STAGES & 1; }
+
+/* From empty_bar on: a stage of dO has landed; 8 DO_STAGES on: it has been used. */
+__device__ __forceinline__ int dout_bar_of(const query_loop &loop) { return 8 * (STAGES + dout_stage_of(loop)); }
+
+/* Where a tile's Q, dO, dS and numbers are: log-sum-exp, then delta. */
+__device__ __forceinline__ unsigned q_of(const query_loop &loop) { return Q_AT + stage_of(loop) * Q_STEP; }
+__device__ __forceinline__ unsigned dout_of(const query_loop &loop) { return DO_AT + dout_stage_of(loop) * DO_STEP; }
+__device__ __forceinline__ unsigned ds_of(const query_loop &loop) { return DS_AT + loop.count % 2 * DS_BYTES; }
+__device__ __forceinline__ int numbers_of(const query_loop &loop) { return ROWS_AT + dout_stage_of(loop) * M * 8; }
+
+/* dO of a tile, swizzled as TMA does it, and the rows' numbers; what is not there is 0. */
+__device__ __forceinline__ void load_dout(const fa_params &p, const key_block &block, const query_loop &loop,
+                                          unsigned dout_at, unsigned char *rows_s, int thread)
+{
+    constexpr int CHUNKS = DIM_PAD_V / 8;
+    const sequence &seq = block.seq;
+    const fa_i64 *of_dout = p.grad_stride[0];
+    const fa_element *dout_g = query_rows(p.dout, seq, of_dout[0], of_dout[1], of_dout[2], loop.head);
+    for (int i = thread; i < M * CHUNKS; i += LOADERS) {
+        const int row = i / CHUNKS, chunk = i % CHUNKS, query = loop.tile * M + row;
+        const bool exists = query < seq.seq_q && (DIM_PAD_V == FA_DIM_V || chunk * 8 < FA_DIM_V);
+        cp_async_16_at(dout_at + chunk / 8 * Q_BOX_BYTES + row * BOX_ROW_BYTES + (chunk % 8 ^ row % 8) * 16,
+                       exists ? dout_g + query * of_dout[2] + chunk * 8 : dout_g, exists ? 16 : 0);
+    }
+    const gradient_rows rows = gradients_of(p, seq, loop.head);
+    for (int i = thread; i < 2 * M; i += LOADERS) {
+        const float *from_g = i < M ? rows.lse2_g : rows.delta_g;
+        const int query = loop.tile * M + i % M;
+        cp_async_4(rows_s + i * 4, from_g + (query < seq.seq_q ? query : 0), query < seq.seq_q ? 4 : 0);
+    }
+    cp_async_commit();
+}
+
+/* The warpgroup that loads. */
+__device__ __forceinline__ void produce(const fa_params &p, const key_block &block, const shared_layout &at,
+                                        unsigned char *smem, int thread)
+{
+    /* With lengths a map counts rows from the end of a sequence (fa_params.h). */
+    const sequence &seq = block.seq;
+    const int first_key = block.key0 + (HAS_VARLEN ? p.seq_kv - seq.seq_kv : 0);
+    const int of_keys = HAS_VARLEN ? seq.first_kv + seq.seq_kv : seq.batch;
+    const int first_query = HAS_VARLEN ? p.seq_q - seq.seq_q : 0;
+    const int of_queries = HAS_VARLEN ? seq.first_q + seq.seq_q : seq.batch;
+    query_loop loop = first_query_tile(p, block);
+    if (thread == 0 && loop.left > 0) {
+        mbarrier_arrive_expect(at.keys_bar, K_BYTES + V_BYTES);
+        for (int box = 0; box < BOXES; ++box) {
+            tma_load(at.base + box * K_BOX_BYTES, &p.k_map, at.keys_bar, box * 64, first_key, block.kv_head, of_keys);
+            if (box < BOXES_V)
+                tma_load(at.base + V_AT + box * K_BOX_BYTES, &p.v_map, at.keys_bar, box * 64, first_key, block.kv_head,
+                         of_keys);
+        }
+    }
+    for (; loop.left > 0; advance(loop, block)) {
+        const unsigned full = at.full_bar + 8 * stage_of(loop), to = at.base + q_of(loop);
+        mbarrier_wait(at.empty_bar + 8 * stage_of(loop), phase_of(loop) ^ 1);
+        if (thread == 0) {
+            mbarrier_arrive_expect(full, Q_BYTES);
+            for (int box = 0; box < BOXES; ++box)
+                tma_load(to + box * Q_BOX_BYTES, &p.q_map, full, box * 64, first_query + loop.tile * M, loop.head,
+                         of_queries);
+        }
+        if (SHARED_KEYS)
+            mbarrier_wait(at.empty_bar + dout_bar_of(loop) + 8 * DO_STAGES, dout_phase_of(loop) ^ 1);
+        load_dout(p, block, loop, SHARED_KEYS ? at.base + dout_of(loop) : to + Q_BYTES, smem + numbers_of(loop),
+                  thread);
+        cp_async_wait<0>();
+        fence_async_proxy();
+        mbarrier_arrive(SHARED_KEYS ? at.empty_bar + dout_bar_of(loop) : full);
+    }
+}
+
+/* s = keys times queries: transposed scores, of 64 rows of keys. */
+template <int COLUMNS>
+__device__ __forceinline__ void issue_scores(float (&s)[M / 2], unsigned keys_at, unsigned queries_at)
+{
+#pragma unroll
+    for (int step = 0; step < COLUMNS / 16; ++step)
+        wgmma<M>::ss(s, wgmma_descriptor(descriptor_start(keys_at + step / 4 * K_BOX_BYTES + step % 4 * 32)),
+                     wgmma_descriptor(descriptor_start(queries_at + step / 4 * Q_BOX_BYTES + step % 4 * 32)), step > 0);
+}
+
+/* The warp has used a stage. */
+__device__ __forceinline__ void release(unsigned empty_bar, int thread)
+{
+    __syncwarp();
+    if (thread % 32 == 0)
+        mbarrier_arrive(empty_bar);
+}
+
+/* sums += pairs times rows: P^T dO or dS^T Q; the pairs are in registers. */
+template <int REGISTERS>
+__device__ __forceinline__ void issue_sums(float (&sums)[REGISTERS], const unsigned (&pairs)[M / 4], unsigned rows_at,
+                                           int accumulate)
+{
+#pragma unroll
+    for (int step = 0; step < M / 16; ++step)
+        wgmma<2 * REGISTERS>::rs_n(
+            sums, &pairs[4 * step],
+            wgmma_descriptor(descriptor_start(rows_at + step * 16 * BOX_ROW_BYTES) + descriptor_leading(Q_BOX_BYTES)),
+            step > 0 ? 1 : accumulate);
+}
+
+/* A part of dQ = dS K: 64 rows of all columns, or all rows of 64 columns. */
+__device__ __forceinline__ void issue_dq(float (&dq)[32], unsigned ds_at, unsigned k_at, int part)
+{
+    const unsigned rows_at = ds_at + (BY_COLUMNS ? 0 : part * 64 * BOX_ROW_BYTES);
+    const unsigned columns_at = k_at + (BY_COLUMNS ? part * K_BOX_BYTES : 0);
+#pragma unroll
+    for (int step = 0; step < N / 16; ++step)
+        wgmma<64>::ss_n(dq, wgmma_descriptor(descriptor_start(rows_at + step / 4 * Q_BOX_BYTES + step % 4 * 32)),
+                        wgmma_descriptor(descriptor_start(columns_at + step * 16 * BOX_ROW_BYTES)), step > 0);
+}
+
+/* dS^T of the warpgroup's 64 keys to its box of dS: rows are queries. */
+__device__ __forceinline__ void store_ds(unsigned box_at, const unsigned (&pairs)[M / 4], int thread)
+{
+    const int lane = thread % 32, chunk = thread / 32 * 2 + lane / 8 % 2;
+#pragma unroll
+    for (int i = 0; i < M / 16; ++i) {
+        const int query = i * 16 + lane / 16 * 8 + lane % 8;
+        stmatrix_x4_trans_at(box_at + query * BOX_ROW_BYTES + (chunk ^ lane % 8) * 16,
+                             reinterpret_cast<const unsigned(&)[4]>(pairs[4 * i]));
+    }
+}
+
+/* Adds the part of dQ to the sums: through shared memory, a row to each of 64 threads. turn_g: counts the parts. */
+__device__ __forceinline__ void add_dq(const float (&dq)[32], const gradient_rows &rows, unsigned char *dq_s, int row0,
+                                       int seq_q, unsigned turn, int part, int group, int thread)
+{
+    unsigned *turn_g = rows.turn_g + row0;
+    const int lane = thread % 32, row = thread / 32 * 16 + lane / 4, first_column = BY_COLUMNS ? part * 64 : 0;
+    const int query = row0 + (BY_COLUMNS ? 0 : part * 64) + thread;
+    /* No two of four rows in the same banks: 16 bytes after each row; or rows 4 apart together, and 32 bytes. */
+    const auto row_s = [&](int i) {
+        return dq_s + (SHARED_KEYS ? i % 4 * (16 * 256 + 32) + i / 4 * 256 : i * DQ_ROW_BYTES);
+    };
+    if (thread < 64)
+        tma_store_wait_read(); /* of the part before */
+    bar_sync(BAR_DQ + group, 128);
+#pragma unroll
+    for (int i = 0; i < 32; i += 2)
+        *reinterpret_cast<float2 *>(row_s(row + i / 2 % 2 * 8) + (i / 4 * 8 + lane % 4 * 2) * 4) =
+            make_float2(dq[i], dq[i + 1]);
+    fence_async_proxy();
+    if (DETERMINISTIC && thread == 0)
+        wait_for_turn(turn_g, DQ_PARTS * turn);
+    bar_sync(BAR_DQ + group, 128);
+    if (thread < 64) {
+        if (query < seq_q && first_column < DIM16)
+            bulk_add_floats(rows.dq_g + query * static_cast<fa_i64>(DIM16) + first_column, smem_address(row_s(thread)),
+                            smaller(DIM16 - first_column, 64) * 4);
+        tma_store_commit();
+    }
+    if constexpr (DETERMINISTIC) {
+        if (thread < 64)
+            bulk_wait_done();
+        __threadfence();
+        bar_sync(BAR_DQ + group, 128);
+        if (thread == 0)
+            add_release(turn_g, 1);
+    }
+}
+
+/* COLUMNS of dK or dV, `factor` times the sums. */
+template <int COLUMNS, int REGISTERS>
+__device__ __forceinline__ void store_sums(const float (&sums)[REGISTERS], float factor, fa_element *head_g,
+                                           fa_i64 stride, int first_key, int keys, int thread)
+{
+    const int lane = thread % 32;
+#pragma unroll
+    for (int i = 0; i < REGISTERS; i += 2) {
+        const int key = first_key + thread / 32 * 16 + lane / 4 + i / 2 % 2 * 8;
+        if (key < keys && i / 4 * 8 < COLUMNS)
+            store_pair(head_g + key * stride + i / 4 * 8 + lane % 4 * 2, sums[i] * factor, sums[i + 1] * factor);
+    }
+}
