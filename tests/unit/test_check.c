@@ -54,6 +54,7 @@ typedef enum {
     WAY_PLAIN_NAN,
     WAY_LSE_ROW_OFF, /* the log-sum-exp of that row 1 too large */
     WAY_ROW_OFF,     /* one row half as large again, which a sample may leave out */
+    WAY_DV_OFF,      /* gradients: one element of dV */
 } way;
 
 struct fa_kernel {
@@ -314,6 +315,36 @@ static size_t place_in_o(const fa_params *p, size_t i)
            i / dim % seq * (size_t)p->o_stride_s + i % dim;
 }
 
+/* Gradients of what lies in device memory, packed, each rounded. */
+static void compute_gradients(const fa_kernel *kernel, const fa_params *p)
+{
+    const fa_problem *problem = &kernel->problem;
+    CLEANUP(fa_tensors_free) fa_tensors tensors = tensors_of(p);
+    tensors.dout = dense(p->dout, p->grad_stride[0][0], p->grad_stride[0][1], p->grad_stride[0][2], p->batch, p->heads,
+                         p->seq_q, p->dim);
+    FREED double *forward = fa_gradients_forward(problem, &tensors);
+    fa_gradients_give(problem, forward, &tensors);
+    fa_gradients every = fa_gradients_make(problem, &tensors, forward, 64, 64, 1);
+    uint16_t *const of[3] = {p->dq, p->dk, p->dv};
+    for (int32_t tensor = 0; tensor < 3; tensor++) {
+        const fa_gradient *g = &every.of[tensor];
+        const int32_t seq = tensor == FA_GRAD_DQ ? p->seq_q : p->seq_kv,
+                      heads = tensor == FA_GRAD_DQ ? p->heads : p->kv_heads;
+        const fa_i64 *stride = p->grad_stride[1 + tensor];
+        assert_int_equal(g->row_count, fa_gradient_rows(problem, tensor)); /* a small problem: all */
+        for (int64_t i = 0; i < g->row_count * g->columns; i++) {
+            const int64_t row = i / g->columns;
+            uint16_t *to = of[tensor] + row / seq / heads * stride[0] + row / seq % heads * stride[1] +
+                           row % seq * stride[2] + i % g->columns;
+            assert_int_equal(*to, 0xFFFF);
+            *to = fa_float_to_half((float)g->exact[i]);
+        }
+    }
+    if (kernel->way == WAY_DV_OFF)
+        of[2][5] = fa_float_to_half(0.5f + fa_half_to_float(of[2][5]));
+    fa_gradients_free(&every);
+}
+
 static fa_status fake_launch(fa_device *device, fa_kernel *kernel, const fa_launch *launch, const fa_params *p,
                              fa_reason *why)
 {
@@ -322,6 +353,11 @@ static fa_status fake_launch(fa_device *device, fa_kernel *kernel, const fa_laun
         assert_int_equal(launch->grid, (fa_problem_rows(&kernel->problem) + 7) / 8);
         assert_int_equal(launch->threads, 256);
         compute_plain(kernel, p);
+        return FA_PASS;
+    }
+    if (kernel->problem.backward) {
+        kernel->launches++;
+        compute_gradients(kernel, p);
         return FA_PASS;
     }
     fa_params packed = *p;
@@ -1120,6 +1156,29 @@ TEST(seeds_draw_more_than_numbers)
     }
 }
 
+/* One verdict for each gradient, of all seeds as asked. */
+TEST(gradients_are_judged_by_tensor)
+{
+    for (int wrong = 0; wrong < 2; wrong++) {
+        setup *s = make(wrong ? WAY_DV_OFF : WAY_GOOD, WAY_NO_LIBRARY);
+        s->problem = s->kernel.problem = (fa_problem){2, 2, 1, 10, 20, 32, true, 0.25f, .backward = true};
+        s->options.check = FA_REFERENCE_CPU;
+        s->options.seeds = 4;
+        ends(s, wrong ? FA_WRONG : FA_PASS, wrong ? "against cpu: dv" : "");
+        assert_int_equal(s->result.gradient_count, 3);
+        for (int32_t tensor = 0; tensor < 3; tensor++) {
+            const fa_gradient_verdict *v = &s->result.gradients[tensor];
+            assert_string_equal(v->tensor, fa_gradient_name(tensor));
+            assert_string_equal(v->reference, "cpu");
+            assert_int_equal(v->rows_checked, (wrong ? 1 : 2) * fa_gradient_rows(&s->problem, tensor));
+            assert_int_equal(v->passed, !wrong || tensor != FA_GRAD_DV);
+            assert_true(v->max_abs_err > 0);
+        }
+        assert_true(s->result.draws[0].max_abs_err > 0);
+        assert_int_equal(s->result.verdict_count, 0);
+    }
+}
+
 /* What the drawn seeds cost: not one launch, and hardly a byte, beside seeds that are all as asked for. */
 TEST(drawn_seeds_cost_next_to_nothing)
 {
@@ -1132,7 +1191,8 @@ TEST(drawn_seeds_cost_next_to_nothing)
         assert_int_equal(s->result.draws[2].as_asked, asked);
         for (int i = 0; i < 5 && asked; i++)
             assert_true(s->result.draws[i].dist == s->options.dist && s->result.draws[i].factor == 1.0f &&
-                        s->result.draws[i].strides == s->options.strides);
+                        s->result.draws[i].strides == s->options.strides && !s->result.draws[i].flat &&
+                        s->result.draws[i].lengths == 0 && s->result.draws[i].v_power == 0);
         assert_int_equal(s->kernel.launches, 5 + 10);
         bytes[asked] = s->fake.bytes_put;
     }

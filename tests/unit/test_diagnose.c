@@ -506,6 +506,20 @@ TEST(merging_keeps_the_worse_and_adds_up)
     golden_compare(&g, "merges.txt");
 }
 
+TEST(a_draw_says_its_lengths)
+{
+    char text[FA_DRAW_TEXT];
+    const char *const words[3] = {"seed 3 (uniform, scale x 2, bshd)",
+                                  "seed 3 (uniform, scale x 2, bshd, shorter sequences)",
+                                  "seed 3 (uniform, scale x 2, bshd, lengths in reverse order)"};
+    for (int32_t lengths = 0; lengths < 3; lengths++) {
+        const fa_draw draw = {
+            .seed = 3, .dist = FA_DIST_UNIFORM, .strides = FA_STRIDES_BSHD, .factor = 2.0f, .lengths = lengths};
+        fa_draw_describe(&draw, text);
+        assert_string_equal(text, words[lengths]);
+    }
+}
+
 TEST(draws_and_inputs_are_those_of_the_seed)
 {
     golden g = {0};

@@ -23,6 +23,21 @@ TEST(strides_of_each_word)
     }
 }
 
+/* Rows, heads and columns of each tensor, where V has another head dimension than Q and K. */
+TEST(a_tensor_has_its_own_shape)
+{
+    const fa_problem p = {2, 6, 3, 5, 7, 16, false, 0.25f, .dim_v = 24, .backward = true, .sinks = true};
+    const int32_t shapes[FA_TENSORS][4] = {
+        [FA_Q] = {2, 6, 5, 16},  [FA_K] = {2, 3, 7, 16},    [FA_V] = {2, 3, 7, 24},  [FA_O] = {2, 6, 5, 24},
+        [FA_L] = {2, 6, 5, 2},   [FA_DO] = {2, 6, 5, 24},   [FA_DQ] = {2, 6, 5, 16}, [FA_DK] = {2, 3, 7, 16},
+        [FA_DV] = {2, 3, 7, 24}, [FA_DSINKS] = {1, 1, 6, 2}};
+    for (int tensor = FA_Q; tensor < FA_TENSORS; tensor++) {
+        const fa_layout l = fa_layout_of(&p, FA_STRIDES_PACKED, 0, tensor);
+        const int32_t shape[4] = {l.batch, l.heads, l.seq, l.dim};
+        assert_memory_equal(shape, shapes[tensor], sizeof shape);
+    }
+}
+
 TEST(rows_of_bytes_begin_on_16_bytes)
 {
     fa_problem p = problem;

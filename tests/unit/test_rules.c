@@ -643,6 +643,32 @@ TEST(suspects_are_beyond_the_limits_of_the_sample)
     assert_true(!v.passed && v.nonfinite == 1 && suspects[ROW] == (double)INFINITY);
 }
 
+/* What lies between sequences is no row of the output. */
+TEST(rows_between_sequences_are_not_counted)
+{
+    enum { ROWS = 2 * 6, USED = 2 * 5 };
+    static const fa_lengths lengths = {2, {2, 3}, {3, 2}, {0, 3, 6}, {0, 4, 6}};
+    fa_problem problem = shape(2, 2, 1, 3, 3, 16, false);
+    problem.lengths = &lengths;
+    int64_t *used = fa_alloc(USED * sizeof *used), count = 0;
+    for (int64_t i = 0; i < ROWS; i++)
+        if (fa_problem_row(&problem, i).used)
+            used[count++] = i;
+    CLEANUP(fa_tensors_free) fa_tensors tensors = fa_tensors_make(&problem, FA_DIST_NORMAL, 1);
+    CLEANUP(fa_reference_free) fa_reference sample = fa_reference_of_rows(&problem, &tensors, used, count, false);
+    double exact[ROWS * 16] = {0}, suspects[ROWS];
+    uint16_t output[ROWS * 16];
+    memset(output, 0xFF, sizeof output);
+    for (int64_t i = 0; i < USED * 16; i++) {
+        exact[sample.rows[i / 16] * 16 + i % 16] = sample.exact[i];
+        output[sample.rows[i / 16] * 16 + i % 16] = sample.baseline[i];
+    }
+    const fa_verdict own = fa_judge(&problem, &sample, output, 64, 1e-3, 1e-3);
+    const fa_verdict every = fa_judge_plain(&problem, exact, &sample, output, 64, 1e-3, 1e-3, &own, suspects);
+    assert_true(count == USED && own.passed && own.rows_checked == USED);
+    assert_true(every.passed && every.rows_checked == USED && every.rmse == own.rmse);
+}
+
 /* Four rows of 16 ones with the log-sum-exp 0, by the tolerance of a workload's project. */
 typedef struct seed {
     int32_t at; /* element of O */

@@ -491,6 +491,31 @@ TEST(a_part_has_enough_keys)
     }
 }
 
+/* A window or a chunk leaves the keys that its rows see together. */
+TEST(splits_are_of_the_keys_that_are_seen)
+{
+    for (size_t i = 0; i < fa_registry_count(); i++) {
+        const fa_kernel_row *row = fa_registry_at(i);
+        if (row->space.splits == NULL)
+            continue;
+        const fa_knobs knobs = {.m = 64, .n = 64, .warps = 4};
+        const fa_problem
+            window =
+                {1, 1, 1, 1, 1 << 16, 64, false, 0.125f, .windowed = true, .window_left = 200, .window_right = 5000},
+            open = {1, 1, 1, 1, 1 << 16, 64, false, 0.125f, .windowed = true, .window_left = 200, .window_right = -1},
+            chunk = {1, 1, 1, 1, 1 << 16, 64, false, 0.125f, .chunk = 3000};
+        const fa_problem seen[3] = {{1, 1, 1, 1, 5201, 64, false, 0.125f},
+                                    {1, 1, 1, 1, 1 << 16, 64, false, 0.125f},
+                                    {1, 1, 1, 1, 3001, 64, false, 0.125f}};
+        const fa_problem *const all[3] = {&window, &open, &chunk};
+        for (int of = 0; of < 3; of++) {
+            const int32_t splits = fa_splits_choose(row, &knobs, &seen[of], 132);
+            assert_true(splits > 1);
+            expect_splits(row, &knobs, all[of], 132, splits, splits);
+        }
+    }
+}
+
 /* Packed tiles of wgmma: splits near those that were fastest on an H200, 132 multiprocessors. */
 TEST(packed_splits_of_wgmma_are_as_measured)
 {

@@ -175,6 +175,17 @@ TEST(types_have_their_precision)
 }
 
 /* Every logit is far below 0, and they differ as normal ones do. */
+TEST(the_largest_element_is_the_last_finite_one)
+{
+    const fa_dtype types[] = {FA_DTYPE_FP16, FA_DTYPE_BF16, FA_DTYPE_E4M3};
+    for (int i = 0; i < 3; i++) {
+        const float largest = fa_element_largest(types[i]);
+        const uint16_t element = fa_element_of_float(types[i], largest);
+        assert_true(fa_element_to_float(types[i], element) == largest && fa_element_is_finite(types[i], element));
+        assert_false(fa_element_is_finite(types[i], (uint16_t)(element + 1)));
+    }
+}
+
 TEST(low_logits_are_low)
 {
     const fa_problem p = shape(1, 2, 1, 9, 33, 64, false);
@@ -313,6 +324,21 @@ static fa_problem in_type(fa_problem problem, fa_dtype dtype)
 }
 
 /* Every key above all before it: a new maximum in every tile, whatever its size. Up to a million keys. */
+/* One element in a thousand is ten times as large, and none beside the tensor (make test-asan). */
+TEST(outliers_are_rare)
+{
+    const fa_problem p = shape(1, 1, 1, 1, 1, 16, false);
+    int32_t outliers = 0;
+    for (uint64_t seed = 0; seed < 5000; seed++) {
+        CLEANUP(fa_tensors_free)
+        fa_tensors t = fa_tensors_make(&p, FA_DIST_OUTLIER, seed),
+                   normal = fa_tensors_make(&p, FA_DIST_NORMAL, seed);
+        for (int32_t d = 0; d < 16; d++)
+            outliers += t.q[d] != normal.q[d];
+    }
+    assert_in_range(outliers, 60, 100); /* of 80000 */
+}
+
 TEST(ramps_are_strict)
 {
     const fa_problem shapes[] = {shape(1, 1, 1, 3, 2, 16, false),
