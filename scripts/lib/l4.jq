@@ -9,8 +9,8 @@ def grid: inputs | select(startswith("--")) | "--kernel \($registry | rungs) \(.
 # A record of --compile-only --bound --runs as a row of the page: what the tile needs and what bounds it. $lines: the
 # options of the runs; a line without a tile took that of the rules.
 def row:
-    (($lines | split("\n"))[.provenance.line - 1] | capture("^--kernel \\S+ (?<o>.*\\S) +--batch 2 ") // {o: "--m "} |
-        if .o | test("--m ") then {} else {options: .o} end) +
+    (($lines | split("\n"))[.provenance.line - 1] | capture("^--kernel \\S+ (?<options>.*\\S) +--batch 2 ")
+        // {} | select(.options // "" | test("--m ") | not) // {}) +
     {kernel, variant, rule: (($lines | split("\n"))[.provenance.line - 1] | test("--m ") | not),
         problem: (.problem | {batch, heads, seq: .seq_q, dim, causal}), config, status, reason,
         registers: .ptxas.registers, smem_bytes: .ptxas.smem_total_bytes, blocks_per_sm: .occupancy.blocks_per_sm,
@@ -48,9 +48,9 @@ def rules_words:
         .min_arch == 89 and .max_arch == 89)) | "`\(.name)`"] | join(", ")) + ".",
     "No time of an L4 confirms them.";
 def feature_words:
-    "The same shape through `mma`'s rules: FP8, gradients (five products for two) and features, beside FP16. Bound in us",
-    "at 2040 and 795 MHz; **of FP16** is the bound over that of the first row. An estimate that equals the bound says no",
-    "more than the bound does.";
+    "The same shape through `mma`'s rules: FP8, gradients (five products for two) and features, beside FP16.",
+    "Bound in us at 2040 and 795 MHz; **of FP16** is the bound over that of the first row. An estimate that equals",
+    "the bound says no more than the bound does.";
 def grid_words:
     "Bound in us at 2040 MHz, what binds, and after the slash the estimate. Full rows: `bound.jsonl.gz`.";
 
@@ -112,8 +112,8 @@ def page:
     def feature_table: .[0].bound.us as $fp16 |
         "| options | kernel | tile | bound | at 795 MHz | of FP16 | binds, then | estimate (band) | registers " +
         "| shared memory, KiB | blocks per SM | warps per SM |", "|" + "---|" * 12,
-        (.[] | ["`\(.options // "--dtype fp16")`", "`\(.variant)`", tile, (.bound.us | digits), (bound_at(795) | digits),
-            (.bound.us / $fp16 * 100 | round / 100), "\(.bound.binds), \(.bound.second)",
+        (.[] | ["`\(.options // "--dtype fp16")`", "`\(.variant)`", tile, (.bound.us | digits),
+            (bound_at(795) | digits), (.bound.us / $fp16 * 100 | round / 100), "\(.bound.binds), \(.bound.second)",
             (.bound | "\(.estimate_us | digits) (\(.estimate_us_low | digits) to \(.estimate_us_high | digits))"),
             occupancy[]] | "| " + (map(tostring) | join(" | ")) + " |");
 

@@ -29,7 +29,7 @@ static fa_draw for_gradients(fa_draw draw, const fa_problem *problem, uint64_t r
         draw.v_power = 0;
         return draw;
     }
-    draw.dist = index % 3 == 1 ? FA_DIST_SHARP : FA_DIST_LOW;
+    draw.dist = (index % 3 == 1) != problem->deterministic ? FA_DIST_SHARP : FA_DIST_LOW;
     draw.strides = index % 3 == 1 ? FA_STRIDES_PADDED : FA_STRIDES_BSHD;
     return draw;
 }

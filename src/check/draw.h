@@ -22,7 +22,8 @@ typedef struct fa_draw {
  *   low, bshd: every logit is near -128, so a maximum that starts at 0 or -10 leaves nothing;
  *   other values, scale x 1/4 or x 3, padded or bshd: a scale or stride that is not the launch's own; V is 2^10 times
  *   smaller, with BF16 2^30 times: what is added to an output, or taken for zero, shows; some weights are all alike.
- * With --op backward sharp, padded; low, bshd; other values without another V.
+ * With --op backward sharp, padded; low, bshd; other values without another V. With --deterministic low comes first and
+ * is repeated: all keys have a large column, which cancels in dQ, so the order of its sums shows in 16 bits.
  * Sequences have other lengths in each, in the same memory. */
 fa_draw fa_draw_of(const fa_options *options, const fa_problem *problem, int32_t index);
 /* The problem with the draw's lengths and pages; all else as asked. Free it by fa_draw_problem_free. */

@@ -26,7 +26,9 @@ ALONE = {
     "dim_v": [{"dim": 32, "dim_v": 24}, {"dim": 72, "dim_v": 40, "v_in_k": True}, {"dim": 192, "dim_v": 128},
               {"dim": 64, "dim_v": 128}],
     "backward": [{"op": "backward"}, {"op": "backward", "seq": 70, "seq_kv": 37, "causal": True}],
-    "deterministic": [{"op": "backward", "deterministic": True}],
+    # Three tiles of keys and more: the sum of two is the same in any order.
+    "deterministic": [{"op": "backward", "deterministic": True, "seq": 20, "seq_kv": 400, "dim": 32},
+                      {"op": "backward", "deterministic": True, "seq": 70, "seq_kv": 530, "causal": True}],
     # Few powers of two: a page is found by a division. The second has pages beyond 16 bits.
     "paged": [{"page_size": 16}, {"page_size": 1, "page_layout": "hnd", "batch": 1, "heads": 2, "kv_heads": 1, "seq": 1,
                                   "seq_kv": 23000, "dim": 16},
