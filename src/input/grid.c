@@ -5,26 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The option that a word names, with its value's place. */
-typedef struct found_option {
-    const char *word;
-    bool known, flag, number, whole;
-    char name[32];
-} found_option;
-
-static void match_option(void *to, const fa_option_facts *facts)
-{
-    found_option *found = to;
-    const char *name = found->word + 2;
-    if (strlen(facts->name) != strcspn(name, "=") || strncmp(facts->name, name, strlen(facts->name)) != 0)
-        return;
-    found->known = true;
-    found->flag = facts->value[0] == '\0';
-    found->whole = strstr(facts->value, "..") != NULL && facts->max > 0;
-    found->number = found->whole || strcmp(facts->value, "NUMBER") == 0;
-    snprintf(found->name, sizeof found->name, "%s", facts->name);
-}
-
 static fa_status add_value(fa_grid_axis *axis, char *value, fa_reason *why)
 {
     if (axis->count == FA_GRID_RUNS_MAX) {
@@ -81,7 +61,7 @@ static fa_status add_range(fa_grid_axis *axis, const char *text, bool whole, fa_
     return fa_refuse(why, FA_USAGE, "--%s has more than %d values", axis->name, FA_GRID_RUNS_MAX);
 }
 
-static fa_status add_axis(fa_grid *grid, int word, const char *value, const found_option *option, const fa_ban *single,
+static fa_status add_axis(fa_grid *grid, int word, const char *value, const option_row *option, const fa_ban *single,
                           fa_reason *why)
 {
     for (const fa_ban *ban = single; ban->name != NULL; ban++)
@@ -94,8 +74,9 @@ static fa_status add_axis(fa_grid *grid, int word, const char *value, const foun
     for (const char *at = value;; at++) {
         const size_t length = strcspn(at, ",");
         char *item = fa_format("%.*s", (int)length, at);
-        const bool range = option->number && strchr(item, ':') != NULL;
-        const fa_status status = range ? add_range(axis, item, option->whole, why) : add_value(axis, item, why);
+        const bool whole = option->kind == KIND_INT, number = whole || option->kind == KIND_REAL;
+        const bool range = number && strchr(item, ':') != NULL;
+        const fa_status status = range ? add_range(axis, item, whole, why) : add_value(axis, item, why);
         if (range)
             free(item);
         FA_TRY(status);
@@ -115,16 +96,15 @@ fa_status fa_grid_make(int count, char *const words[], const fa_ban *single, fa_
 {
     *grid = (fa_grid){.runs = 1, .count = count, .words = words};
     for (int i = 0; i < count; i++) {
-        found_option option = {.word = words[i]};
-        if (strncmp(words[i], "--", 2) == 0)
-            fa_options_each(match_option, &option);
-        if (!option.known || option.flag)
+        const char *name = words[i] + 2;
+        const option_row *option = strncmp(words[i], "--", 2) == 0 ? fa_option_find(name, strcspn(name, "=")) : NULL;
+        if (option == NULL || option->kind == KIND_FLAG)
             continue;
         const char *equals = strchr(words[i], '=');
         const int word = equals != NULL ? i : ++i;
         const char *value = equals != NULL ? equals + 1 : i < count ? words[i] : "";
-        if (fa_option_has_several(option.name, value))
-            FA_TRY(add_axis(grid, word, value, &option, single, why));
+        if (fa_option_has_several(option->name, value))
+            FA_TRY(add_axis(grid, word, value, option, single, why));
     }
     return FA_PASS;
 }

@@ -46,6 +46,14 @@ const option_row *fa_option_rows(size_t *count)
     return table;
 }
 
+const option_row *fa_option_find(const char *name, size_t length)
+{
+    for (const option_row *row = table; row < table + TABLE_COUNT; row++)
+        if (row->kind != KIND_GROUP && strlen(row->name) == length && strncmp(row->name, name, length) == 0)
+            return row;
+    return NULL;
+}
+
 /* Length of the word at the start of a '|'-separated list. */
 static size_t word_length(const char *words) { return strcspn(words, "|"); }
 

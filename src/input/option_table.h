@@ -140,6 +140,8 @@ typedef struct option_row {
     const char *text_fallback; /* KIND_TEXT */
 } option_row;
 const option_row *fa_option_rows(size_t *count);
+/* NULL: there is no option of that name. */
+const option_row *fa_option_find(const char *name, size_t length);
 
 /* One option as people read it. */
 typedef struct fa_option_facts {

@@ -132,16 +132,6 @@ static fa_status parse_value(const option_row *row, const char *what, const char
     }
 }
 
-static const option_row *find_row(const char *name, size_t length)
-{
-    size_t count;
-    const option_row *rows = fa_option_rows(&count);
-    for (size_t i = 0; i < count; i++)
-        if (rows[i].kind != KIND_GROUP && strlen(rows[i].name) == length && strncmp(rows[i].name, name, length) == 0)
-            return &rows[i];
-    return NULL;
-}
-
 /* lse=0 or lse=1 in --vs: the flag of the command line for this candidate alone. */
 static fa_status parse_vs_lse(const char *number, fa_vs *vs, fa_reason *why)
 {
@@ -157,7 +147,7 @@ static fa_status parse_vs_knobs(const char *rest, fa_vs *vs, fa_reason *why)
     while (*rest != '\0') {
         rest++; /* the ':' or ',' before each knob */
         const size_t length = strcspn(rest, ","), key = strcspn(rest, "=,");
-        const option_row *row = find_row(rest, key);
+        const option_row *row = fa_option_find(rest, key);
         const size_t first = offsetof(fa_options, knob), last = first + sizeof(fa_knobs);
         const bool lse = row != NULL && row->offset == AT(lse), dtype = row != NULL && row->offset == AT(dtype);
         if (!lse && !dtype && (row == NULL || row->offset < first || row->offset >= last))
@@ -233,7 +223,7 @@ static bool has_several(const option_row *row, const char *value)
 
 bool fa_option_has_several(const char *name, const char *value)
 {
-    const option_row *row = find_row(name, strlen(name));
+    const option_row *row = fa_option_find(name, strlen(name));
     return row != NULL && has_several(row, value);
 }
 
@@ -245,7 +235,7 @@ static fa_status add_words(int count, char *const words[], const fa_ban *banned,
             return fa_refuse(why, FA_USAGE, "'%s' is not an option (see --help)", argument);
         const char *name = argument + 2;
         const size_t length = strcspn(name, "=");
-        const option_row *row = find_row(name, length);
+        const option_row *row = fa_option_find(name, length);
         if (row == NULL)
             return fa_refuse(why, FA_USAGE, "unknown option --%.*s (see --help)", (int)length, name);
         char what[64];

@@ -17,35 +17,14 @@ double fa_ptx_add_odd(double x, double y);
 /* The type of one element: F16 of F16X2. */
 fa_ptx_type fa_ptx_element(fa_ptx_type type);
 
-static inline float fa_ptx_float(uint64_t bits)
-{
-    union {
-        uint32_t u;
-        float f;
-    } x = {.u = (uint32_t)bits};
-    return x.f;
-}
-static inline uint64_t fa_ptx_float_bits(float value)
-{
-    union {
-        float f;
-        uint32_t u;
-    } x = {.f = value};
-    return x.u;
-}
-static inline double fa_ptx_double(uint64_t bits)
-{
-    union {
-        uint64_t u;
-        double d;
-    } x = {.u = bits};
-    return x.d;
-}
-static inline uint64_t fa_ptx_double_bits(double value)
-{
-    union {
-        double d;
-        uint64_t u;
-    } x = {.d = value};
-    return x.u;
-}
+/* The bits of a number. */
+typedef union fa_ptx_number {
+    uint32_t bits32;
+    float single;
+    uint64_t bits;
+    double twice;
+} fa_ptx_number;
+static inline float fa_ptx_float(uint64_t bits) { return (fa_ptx_number){.bits32 = (uint32_t)bits}.single; }
+static inline uint64_t fa_ptx_float_bits(float value) { return (fa_ptx_number){.single = value}.bits32; }
+static inline double fa_ptx_double(uint64_t bits) { return (fa_ptx_number){.bits = bits}.twice; }
+static inline uint64_t fa_ptx_double_bits(double value) { return (fa_ptx_number){.twice = value}.bits; }
