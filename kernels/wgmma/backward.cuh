@@ -36,8 +36,8 @@ constexpr int BARS_AT = ROWS_AT + DO_STAGES * M * 8;
 constexpr int SMEM_BYTES = 1024 + BARS_AT + 8 * (1 + 2 * STAGES + (SHARED_KEYS ? 2 * DO_STAGES : 0));
 constexpr int LOADERS = 128, CONSUMERS = 256;
 constexpr int PRODUCER_REGISTERS = 40, CONSUMER_REGISTERS = 232;
-/* A second way for tiles without a mask would spill here. */
-constexpr bool ALWAYS_MASKED = FA_CAUSAL && FA_DIM <= 64;
+/* A second way for tiles without a mask would spill here, or spill more. */
+constexpr bool ALWAYS_MASKED = FA_DIM <= 128 && (CHANGES_SCORES || (FA_DIM <= 64 && (FA_CAUSAL || HAS_FIRST_KEY)));
 
 /* Named barriers: dS is written; a warpgroup's part of dQ may be written, and is written; S^T is written; dS is, by
  * the warpgroup itself. */
