@@ -103,19 +103,26 @@ static fa_status ask_library(const fa_options *options, const fa_problem *proble
     return gpu ? FA_PASS : fa_refuse(why, FA_NOT_RUN, "%s is a GPU library: not on the emulator", spec->name);
 }
 
-/* Says which row computes gradients under this one's name, if any: its rules may end at a head dimension, and a tile
- * that is asked for runs in the kernel that is named. */
-static fa_status refuse_gradients(const fa_spec *spec, fa_reason *why)
+/* Says which row computes gradients, or takes FP8, under this one's name, if any: its rules may end at a head dimension
+ * or begin at an architecture, and a tile that is asked for runs in the kernel that is named. Without a row for FP8 a
+ * kernel may serve it itself. */
+static fa_status refuse_for_variant(const fa_spec *spec, bool backward, fa_reason *why)
 {
     const fa_rule *with = NULL;
-    for (const fa_rule *rule = fa_registry_rules(); rule->name != NULL; rule++)
-        if (strcmp(rule->name, spec->row->name) == 0 && fa_registry_serves(rule)->traits.backward &&
+    for (const fa_rule *rule = fa_registry_rules(); rule->name != NULL; rule++) {
+        const fa_traits *of = &fa_registry_serves(rule)->traits;
+        if (strcmp(rule->name, spec->row->name) == 0 && (backward ? of->backward : of->fp8) &&
             (with == NULL || rule->max_dim > with->max_dim))
             with = rule;
+    }
     if (with == NULL)
-        return fa_refuse(why, FA_INFEASIBLE, "%s does not serve --op backward", spec->row->name);
-    return fa_refuse(why, FA_INFEASIBLE, "%s does not serve --op backward: %s does, up to dim %d, by its own tiles",
-                     spec->row->name, with->variant, with->max_dim);
+        return backward ? fa_refuse(why, FA_INFEASIBLE, "%s does not serve --op backward", spec->row->name) : FA_PASS;
+    const int32_t arch = fa_registry_serves(with)->traits.min_arch;
+    char from[40] = "";
+    if (arch > fa_arch_cc(spec->arch))
+        snprintf(from, sizeof from, ", from sm_%d on", arch);
+    return fa_refuse(why, FA_INFEASIBLE, "%s does not serve %s: %s does, up to dim %d, by its own tiles%s",
+                     spec->row->name, backward ? "--op backward" : "--dtype e4m3", with->variant, with->max_dim, from);
 }
 
 /* A row of the registry says what it needs; a file of one's own says it by a static_assert. */
@@ -126,7 +133,9 @@ static fa_status check_arch(const fa_spec *spec, fa_reason *why)
     if (traits != NULL && traits->backward && !backward)
         return fa_refuse(why, FA_INFEASIBLE, "%s computes gradients: it serves --op backward alone", spec->row->name);
     if (traits != NULL && !traits->backward && backward)
-        return refuse_gradients(spec, why);
+        return refuse_for_variant(spec, true, why);
+    if (traits != NULL && !traits->fp8 && (spec->features & FA_FEATURE_FP8) != 0)
+        FA_TRY(refuse_for_variant(spec, false, why));
     if (traits == NULL || fa_arch_cc(spec->arch) >= traits->min_arch)
         return FA_PASS;
     return fa_refuse(why, FA_INFEASIBLE, "%s needs sm_%d%s", spec->name, traits->min_arch,

@@ -199,6 +199,8 @@ EOT
 @test "what does not serve FP8, or cannot have it, says so by name" {
     refused 3 "scalar does not serve --dtype e4m3" ./fa_bench --kernel scalar --dtype e4m3 --compile-only --quiet
     refused 3 "scalar does not serve --kv-dtype e4m3" ./fa_bench --kernel scalar --kv-dtype e4m3 --compile-only --quiet
+    refused 3 "mma does not serve --dtype e4m3: mma_fp8 does, up to dim 256, by its own tiles, from sm_89 on" \
+        ./fa_bench --kernel mma --dtype e4m3 --arch sm_80 --compile-only --quiet
     # by name also where code for it does not compile or fit
     refused 3 "wgmma_small does not serve --dtype e4m3" \
         ./fa_bench --kernel wgmma_small --dtype e4m3 --dim 256 --arch sm_90a --device emu --no-ptxas --quiet
