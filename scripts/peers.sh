@@ -6,7 +6,7 @@ usage() {
     cat <<'USAGE'
 usage: scripts/peers.sh [options]
   --kernel NAME[,NAME...]    repeatable; the fastest counts (default: the last rung that serves the problem)
-  --problems FILE   a line of problem options each (default: scripts/lib/peers/grid.txt)
+  --problems FILE   a line of problem options each (default: those of h200.tsv)
   --times FILE      PROBLEM, a tab, cuDNN's us, a tab, FlashAttention 3's (default: scripts/lib/peers/h200.tsv)
   --dtype TYPE      fp16 (default) or bf16: tensors of that type on both sides. A file holds rows of one type
   --only TEXT       only problems whose "B,H,S,D,full|causal" contains TEXT
@@ -37,7 +37,7 @@ USAGE
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/lib/common.sh
 . scripts/lib/gpu.sh
-opt=([problems]=$lib/peers/grid.txt [times]=$lib/peers/h200.tsv [only]='' [dtype]=fp16
+opt=([problems]=$lib/peers/h200.tsv [times]=$lib/peers/h200.tsv [only]='' [dtype]=fp16
     [peers]='flash,cudnn,fa3,efficient,math' [max-time]=0.15 [env]='' [out]='')
 flag=([no-pairs]=0 [again]=0 [dry-run]=0)
 many=([kernel]='' [library]='')
@@ -67,7 +67,7 @@ for name in problems times; do
     is_input "${opt[$name]}" || die 2 "--$name takes a file that can be read, not '${opt[$name]}'"
 done
 of_problem='( *(--causal|--(batch|heads|kv-heads|seq|seq-kv|dim) +[1-9][0-9]*|--strides +[a-z]+))+ *'
-problems=$(cat "${opt[problems]}")
+problems=$(cut -f1 "${opt[problems]}")
 bad=$(grep -anvE "^( *|#.*|$of_problem)\$" <<<"$problems" | head -n 1) || true
 [[ -z $bad ]] || die 2 "--problems takes lines of problem options, not line $bad"
 need_jq

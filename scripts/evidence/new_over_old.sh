@@ -4,7 +4,7 @@
 # usage: scripts/evidence/new_over_old.sh --old DIR [options]
 #   --old DIR        a tree with the earlier kernels/ and include/ (git worktree add DIR COMMIT)
 #   --kernel NAME[,NAME...]    repeatable (default wgmma)
-#   --problems FILE  a line of options each (default scripts/lib/peers/grid.txt)
+#   --problems FILE  a line of options each (default scripts/lib/peers/h200.tsv)
 #   --out FILE       rows as JSON, the records beside it as FILE.records.jsonl (default build/new_over_old.json)
 #   --max-time SEC   sampling per problem (default 0.4)
 #   --dry-run        print the command of each problem
@@ -16,7 +16,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . scripts/lib/common.sh
 . scripts/lib/gpu.sh
-opt=([old]='' [problems]=$lib/peers/grid.txt [out]=build/new_over_old.json [max-time]=0.4)
+opt=([old]='' [problems]=$lib/peers/h200.tsv [out]=build/new_over_old.json [max-time]=0.4)
 flag=([dry-run]=0)
 many=([kernel]='')
 parse_options "$@"
@@ -28,7 +28,7 @@ mapfile -t kernels < <(values_of kernel)
 [[ ${#kernels[@]} -gt 0 ]] || kernels=(wgmma)
 
 make_work
-grep -E '^ *-' "${opt[problems]}" >"$work/problems"
+grep -E '^ *-' "${opt[problems]}" | cut -f1 >"$work/problems"
 for kernel in "${kernels[@]}"; do
     sed "s/\$/ --kernel $kernel/" "$work/problems" >"$work/today"
     # What the rules select today, and the earlier file with that tile against it.

@@ -224,9 +224,7 @@ peers() {
     [[ $output == *"NOT-RUN: no PyTorch here"* ]]
 }
 
-@test "each committed problem has its times, and --dry-run shows them all" {
-    diff <(grep -- '^--' scripts/lib/peers/grid.txt) \
-        <(awk -F '\t' '/^--/ && $2 > 0 && $3 > 0 {print $1}' scripts/lib/peers/h200.tsv)
+@test "--dry-run shows each committed problem" {
     [ "$(scripts/peers.sh --dry-run | wc -l)" -eq 41 ]
     run -0 scripts/peers.sh --dry-run --only causal
     [ "${#lines[@]}" -eq 20 ]

@@ -33,7 +33,7 @@ make_evidence() { # DIR
     jq -n '[{p50_us: 12.345, p90_us: 13, kernel: "wmma", knobs: "m=32", registers: 100, smem_bytes: 2048}]' \
         >"$1/micro_best.json"
     jq -nR -L scripts/lib 'import "peers" as peers; [peers::shapes]' --arg only '' --arg dtype fp16 \
-        --rawfile times scripts/lib/peers/h200.tsv scripts/lib/peers/grid.txt >"$1/shapes"
+        --rawfile times scripts/lib/peers/h200.tsv <(cut -f1 scripts/lib/peers/h200.tsv) >"$1/shapes"
     # Each shape with the machine code of light for its dim and mask.
     jq --slurpfile compiled "$1.codes" 'map(. as $s | first($compiled[] | select(.kernel == "light" and
         .problem.dim == $s.dim and .problem.causal == $s.causal)) as $c | . + {kernel: "light", variant: "light",

@@ -14,8 +14,7 @@ def version_of(peer):
         return f"cuDNN {frontend.backend_version()}, frontend {frontend.__version__}"
     if peer == "fa2":
         return f"PyTorch {torch.__version__}"
-    package = {"fa4": "flash-attn-4", "fa3": "flash_attn_3"}.get(peer, peer)
-    package = {"flashinfer": "flashinfer-python", "fmha_v2": "flashinfer-python"}.get(peer, package)
+    package = {"fa4": "flash-attn-4", "fa3": "flash_attn_3", "flash_mla": "flash_mla"}.get(peer, "flashinfer-python")
     return f"{peer} {importlib.metadata.version(package)}"
 
 
@@ -109,23 +108,19 @@ def fa2(inputs):
     if inputs.problem["softcap"]:
         raise RuntimeError("PyTorch has no softcap")
     lengths, (left, right) = inputs.problem["lengths"], window_of(inputs, -1) or (None, None)
-    causal = inputs.causal and inputs.more["window_left"] < 0
+    options = {"scale": inputs.scale, "window_size_left": left, "window_size_right": right}
     q, k, v, o, dout = (inputs.tokens(x) for x in (inputs.q, inputs.k, inputs.v, inputs.o, inputs.dout))
-    lse = inputs.lse[0] if lengths else inputs.lse
-    starts = (inputs.cu_q, inputs.cu_kv) if lengths else (None, None)
-    longest, window = (max(inputs.q_lengths), max(inputs.kv_lengths)), {"window_size_left": left,
-                                                                        "window_size_right": right}
-    ops, scale = torch.ops.aten, {"scale": inputs.scale}
-    _, _, seed, offset, _ = ops._flash_attention_forward(q, k, v, *starts, *longest, 0.0, causal, False, **scale,
-                                                         **window)
+    lse, starts = (inputs.lse[0], (inputs.cu_q, inputs.cu_kv)) if lengths else (inputs.lse, (None, None))
+    causal = inputs.causal and inputs.more["window_left"] < 0
+    more = (*starts, max(inputs.q_lengths), max(inputs.kv_lengths), 0.0, causal)
+    _, _, seed, offset, _ = torch.ops.aten._flash_attention_forward(q, k, v, *more, False, **options)
 
     def call():
         before = torch.are_deterministic_algorithms_enabled()
         torch.utils.deterministic.fill_uninitialized_memory = False
         torch.use_deterministic_algorithms(inputs.problem["deterministic"])
         try:
-            gradients = ops._flash_attention_backward(dout, q, k, v, o, lse, *starts, *longest, 0.0, causal, seed,
-                                                      offset, **scale, **window)
+            gradients = torch.ops.aten._flash_attention_backward(dout, q, k, v, o, lse, *more, seed, offset, **options)
         finally:
             torch.use_deterministic_algorithms(before)
         return [(x[None] if lengths else x).transpose(1, 2) for x in gradients]
@@ -170,18 +165,19 @@ class Graph:
         self.feed[made] = memory
         return made
 
-    def plan(self):
+    def plan(self, outputs):
         """What is timed."""
-        modes = [self.frontend.heur_mode.A, self.frontend.heur_mode.FALLBACK]
-        for step in (self.graph.validate, self.graph.build_operation_graph,
-                     lambda: self.graph.create_execution_plans(modes), self.graph.check_support,
-                     self.graph.build_plans):
-            step()
+        self.graph.validate()
+        self.graph.build_operation_graph()
+        self.graph.create_execution_plans([self.frontend.heur_mode.A, self.frontend.heur_mode.FALLBACK])
+        self.graph.check_support()
+        self.graph.build_plans()
         workspace = torch.empty(max(self.graph.get_workspace_size(), 1), dtype=torch.uint8, device=self.inputs.q.device)
 
         def call():
             self.frontend.set_stream(handle=self.handle, stream=torch.cuda.current_stream().cuda_stream)
             self.graph.execute(self.feed, workspace, handle=self.handle)
+            return outputs
         return call
 
 
@@ -194,9 +190,8 @@ def cudnn(inputs):
         raise RuntimeError("no FP8 cache under 16-bit queries")
     if inputs.backward and lengths:
         raise RuntimeError("gradients with lengths are not asked of it here")
-    made = Graph(inputs)
+    made, options = Graph(inputs), {"attn_scale": inputs.scale}
     left, right = inputs.more["window_left"], inputs.more["window_right"]
-    options = {"attn_scale": inputs.scale}
     if right == 0 and left < 0 and max(inputs.q_lengths) == 1:
         right = -1  # it sees all
     if left >= 0 or right >= 0:
@@ -240,11 +235,7 @@ def cudnn(inputs):
         outputs = inputs.empty("o")
     if not inputs.backward:
         made.rows("o", outputs, starts_q, longest_q, o)
-    run = made.plan()
-
-    def call():
-        run()
-        return outputs
+    call = made.plan(outputs)
     return (call, lambda output: output.float() / O_FACTOR) if inputs.dtype == "e4m3" else call
 
 

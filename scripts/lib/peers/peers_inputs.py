@@ -228,7 +228,6 @@ class Inputs:
             self.delta.append(delta)
         self.more.update(o=self.o, dout=self.dout, lse=self.lse, deterministic=self.problem["deterministic"])
         self.more.update({f"lse_stride_{axis}": stride for axis, stride in zip("bhs", self.lse.stride())})
-        self.more.update({f"o_stride_{axis}": stride for axis, stride in zip("bhs", self.o.stride())})
 
     def shares(self, sequence, head, rows, keys):
         """P and dS of some rows and keys."""
