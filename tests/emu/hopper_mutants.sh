@@ -79,7 +79,7 @@ backward=("--race --schedule random --m 128 --seq 300 --seq-kv 140" "--race --sc
     "--race --schedule descending --m 128 --seq 300 --deterministic")
 tile[wgmma_backward:shared]="--op backward --m 64 --n 64 --warps 12 --stages 2 --batch 1 --heads 2 --kv-heads 1"
 shared=("--race --schedule random --dim 192 --dim-v 128 --seq 200 --seq-kv 70"
-    "--race --schedule ascending --dim 136 --seq 200 --seq-kv 70 --deterministic"
+    "--schedule random --dim 136 --seq 64 --seq-kv 300 --deterministic"
     "--race --schedule descending --dim 256 --seq 200 --seq-kv 70"
     "--race --schedule greedy --dim 256 --dim-v 136 --seq 200 --causal" "--schedule random --dim 192 --seq 300")
 
