@@ -520,6 +520,19 @@ TEST(a_draw_says_its_lengths)
     }
 }
 
+TEST(v_in_k_follows_what_a_draw_makes_of_k)
+{
+    const fa_problem p = {1, 2, 2, 1, 9, 24, false, 0.2f, .dim_v = 16, .v_in_k = true};
+    const fa_draw draw = {.seed = 1, .q_seed = 1, .dist = FA_DIST_NORMAL, .factor = 1.0f, .flat = true};
+    CLEANUP(fa_tensors_free) fa_tensors t = fa_draw_tensors(&draw, &p);
+    int32_t equal = 0; /* keys of a head like its first */
+    for (int32_t row = 0; row < 2 * 9; row++) {
+        assert_memory_equal(t.v + row * 16, t.k + row * 24, 16 * sizeof *t.v);
+        equal += row % 9 > 0 && memcmp(t.k + row * 24, t.k + row / 9 * 9 * 24, 24 * sizeof *t.k) == 0;
+    }
+    assert_int_equal(equal, 8);
+}
+
 TEST(draws_and_inputs_are_those_of_the_seed)
 {
     golden g = {0};
