@@ -220,7 +220,7 @@ peers() {
     [[ $output == *"NOT-RUN: the peers gave no answer"* ]]
     [ ! -e "$work/p" ]
     python3 -c 'import torch' 2>/dev/null && skip "PyTorch is here"
-    run -4 scripts/lib/peers/peers_torch.py
+    run -4 scripts/lib/peers/peers_torch.py --serve
     [[ $output == *"NOT-RUN: no PyTorch here"* ]]
 }
 
@@ -228,11 +228,6 @@ peers() {
     [ "$(scripts/peers.sh --dry-run | wc -l)" -eq 41 ]
     run -0 scripts/peers.sh --dry-run --only causal
     [ "${#lines[@]}" -eq 20 ]
-    [[ $(scripts/lib/peers/peers_torch.py --dry-run --causal --backends cudnn) == "torch_cudnn 2,8,512,64 causal" ]]
-    [[ $(scripts/lib/peers/peers_torch.py --dry-run --seq 64 --backends fa3 --dtype bf16) == \
-        "flash_attn_3 2,8,64,64 bf16" ]]
-    [ "$(scripts/lib/peers/peers_torch.py --dry-run | sort)" = "$(printf '%s 2,8,512,64\n' \
-        flash_attn_3 flash_attn_4 torch_cudnn torch_efficient torch_flash torch_math)" ]
 }
 
 @test "bad arguments are refused" {
@@ -246,18 +241,19 @@ peers() {
     refused 2 "--peers takes flash" scripts/peers.sh --peers fa2
     scripts/peers.sh --peers flash,fa3 --dry-run --only 2,8,512,64,full
     refused 2 "--max-time takes seconds" scripts/peers.sh --max-time soon
-    run -2 scripts/lib/peers/peers_torch.py --backends fast
+    run -2 scripts/lib/peers/peers_torch.py --serve --backends fast
     [[ $output == *"--backends takes"*fa3*"not 'fast'"* ]]
-    run -2 scripts/lib/peers/peers_torch.py --compare o.npy
+    run -2 scripts/lib/peers/peers_torch.py
 }
 
 @test "parity: O of fa_bench is PyTorch's attention of the dumped inputs, and a changed O is not" {
     python3 -c 'import torch' 2>/dev/null || skip "no PyTorch"
     ./fa_bench --kernel light --device emu --batch 1 --heads 4 --kv-heads 2 --seq 65 --dim 72 --causal --seeds 1 \
-        --dump "$work" --quiet
-    scripts/lib/peers/peers_torch.py --load "$work" --compare "$work/o.npy" --causal >"$work/parity.json"
-    jq -e '.exact.passed and .exact.rows_checked == 260 and .torch.max_abs_difference < 2e-3' "$work/parity.json"
-    run -1 scripts/lib/peers/peers_torch.py --load "$work" --compare "$work/o.npy" # not causal
+        --dump "$work" --json "$work/record.json" --quiet
+    scripts/lib/peers/peers_torch.py --parity "$work" >"$work/parity.json"
+    jq -e '.[0] | .exact.passed and .exact.rows_checked == 260 and .torch.max_abs_difference < 2e-3' "$work/parity.json"
+    jq '.problem.causal = false' "$work/record.json" >"$work/x" && mv "$work/x" "$work/record.json"
+    run -1 scripts/lib/peers/peers_torch.py --parity "$work"
 }
 
 # A made-up torch, tensors and package, which say how they were called: no number here was measured.
@@ -293,7 +289,7 @@ peers_torch.torch = Fake(__version__="fake", no_grad=contextlib.nullcontext,
     backends=Fake(cudnn=Fake(version=lambda: 1)),
     cuda=Fake(is_available=lambda: False, synchronize=lambda: None,
         get_device_capability=lambda: (int(sys.argv[1]), 0)))
-arguments = Fake(seed=42, load=None, warmup_ms=0)
+arguments = Fake(seed=42, warmup_ms=0)
 print(json.dumps(peers_torch.record_of(sys.argv[2], inputs, arguments, paired if len(sys.argv) > 3 else None)))
 END
     fake() { PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=scripts/lib/peers:$work/$1 python3 "$work/fake.py" "${@:2}" \

@@ -51,25 +51,20 @@ def parse_arguments():
     add("--max-time", type=float, default=0.25, help="seconds of sampling per backend (default: %(default)s)")
     add("--warmup-ms", type=float, default=200,
         help="as scripts/peers.sh has our kernels warm up (default: %(default)s)")
-    add("--json", default="-", metavar="FILE", help="the records, as one array; - is stdout (default)")
     add("--serve", action="store_true",
         help="read problems from stdin, one JSON object a line; answer with one array a line")
-    add("--load", metavar="DIR", help="take q.npy, k.npy, v.npy from DIR (fa_bench --dump)")
     add("--dump", metavar="DIR",
         help="write the inputs drawn here to DIR (fa_bench --load), and time nothing; works without a GPU")
-    add("--compare", metavar="O.npy",
-        help="with --load: is this the attention of those inputs? exit 1 if not; works without a GPU")
     add("--parity", metavar="DIR", nargs="+",
         help="each DIR holds q, k, v, o.npy and record.json of one run of fa_bench --dump: do O, FP64 attention and "
         "PyTorch's agree? exit 1 if not; works without a GPU")
-    add("--dry-run", action="store_true", help="say what would be run")
     arguments = parser.parse_args()
     arguments.backends = arguments.backends.split(",")
     for name in arguments.backends:
         if name not in BACKENDS:
             parser.error(f"--backends takes {', '.join(BACKENDS)}, not '{name}'")
-    if arguments.compare and not arguments.load:
-        parser.error("--compare needs --load")
+    if not (arguments.serve or arguments.dump or arguments.parity):
+        parser.error("one of --serve, --dump, --parity")
     return arguments
 
 
@@ -97,18 +92,18 @@ class Inputs(peers_inputs.Inputs):
     """Q [batch, heads, seq, dim], K, V [batch, kv_heads, seq_kv, dim] on the device. A shape whose strides are "bshd"
     has the heads of a row side by side, as fa_bench --strides bshd."""
 
-    def __init__(self, shape, arguments, where):
+    def __init__(self, shape, seed, where, folder=None):
         for module in (peers_inputs, peers_calls):
             module.torch = torch
-        peers_inputs.device, dtype = where, shape["dtype"]
-        shape, loaded = {"kv_heads": shape["heads"], "seq_kv": shape["seq"], "strides": "packed", **shape}, None
-        if arguments.load:
-            loaded = {name: load_array(pathlib.Path(arguments.load) / f"{name}.npy", dtype).to(where) for name in "qkv"}
-            shape.update(zip(("batch", "heads", "seq", "dim"), loaded["q"].shape))
-            shape.update(zip(("kv_heads", "seq_kv"), loaded["k"].shape[1:3]))
-        super().__init__({**DENSE, **shape, "seq_q": shape["seq"], "dim_v": shape["dim"], "kv_dtype": dtype,
-                          "causal": bool(shape["causal"]), "scale": 1 / math.sqrt(shape["dim"])},
-                         arguments.seed, loaded=loaded)
+        peers_inputs.device, dtype, loaded = where, shape["dtype"], None
+        if folder:
+            loaded = {name: load_array(pathlib.Path(folder) / f"{name}.npy", dtype).to(where) for name in "qkv"}
+            shape = {"causal": shape["causal"], **dict(zip(("batch", "heads", "seq", "dim"), loaded["q"].shape)),
+                     "kv_heads": loaded["k"].shape[1], "seq_kv": loaded["k"].shape[2]}
+        problem = {"kv_heads": shape["heads"], "seq_kv": shape["seq"], "strides": "packed", **DENSE, **shape}
+        problem.update(seq_q=shape["seq"], dim_v=shape["dim"], dtype=dtype, kv_dtype=dtype,
+                       causal=bool(shape["causal"]), scale=1 / math.sqrt(shape["dim"]))
+        super().__init__(problem, seed, loaded=loaded)
 
     def record(self):
         names = ("batch", "heads", "kv_heads", "seq_q", "seq_kv", "dim", "causal", "dtype", "scale")
@@ -284,7 +279,7 @@ def record_of(backend, inputs, arguments, pair=None):
               "provenance": {"cubin_sha256": None, "code_sha256": None, "same_code_as": None, "source_sha256": None,
                              "compiler": compiler_of(backend), "options": [], "cache_hit": False,
                              "compile_s": 0, "driver": None, "git": "none", "seed": arguments.seed,
-                             "dist": "loaded" if arguments.load else "normal", "time": now(),
+                             "dist": "normal", "time": now(),
                              "command": " ".join(sys.argv)}}
     problem = record["problem"]
     if backend not in PACKAGES and problem["causal"] and problem["seq_q"] != problem["seq_kv"]:
@@ -344,21 +339,12 @@ def best_device():
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def compare(arguments):
-    inputs = Inputs(vars(arguments), arguments, best_device())
-    output = load_array(arguments.compare, inputs.dtype)
-    result = {"compare": arguments.compare, "device": best_device(), **agreement(inputs, output)}
-    print(json.dumps(result))
-    return 0 if result["passed"] else 1
-
-
 def parity(arguments):
     results = []
     for name in arguments.parity:
         folder = pathlib.Path(name)
         record = json.loads((folder / "record.json").read_text())
-        arguments.load = name
-        inputs = Inputs(record["problem"], arguments, best_device())
+        inputs = Inputs(record["problem"], arguments.seed, best_device(), name)
         results.append({"dir": name, "device": best_device(), "torch_version": torch.__version__,
                         **agreement(inputs, load_array(folder / "o.npy", inputs.dtype))})
     print(json.dumps(results))
@@ -366,7 +352,7 @@ def parity(arguments):
 
 
 def dump(arguments):
-    inputs = Inputs(vars(arguments), arguments, best_device())
+    inputs = Inputs(vars(arguments), arguments.seed, best_device())
     folder = pathlib.Path(arguments.dump)
     folder.mkdir(parents=True, exist_ok=True)
     for name in "qkv":
@@ -377,7 +363,7 @@ def dump(arguments):
 def serve(arguments):
     for line in sys.stdin:
         shape = json.loads(line)
-        inputs = Inputs(shape, arguments, "cuda")
+        inputs = Inputs(shape, arguments.seed, "cuda")
         pair = pairing(shape, inputs)
         backends = shape.get("backends", arguments.backends)
         print(json.dumps([record_of(name, inputs, arguments, pair) for name in backends]), flush=True)
@@ -387,34 +373,17 @@ def serve(arguments):
 
 
 def main():
-    if arguments.compare:
-        return compare(arguments)
     if arguments.parity:
         return parity(arguments)
     if arguments.dump:
         return dump(arguments)
     if not torch.cuda.is_available():
         not_run("no GPU for PyTorch here")
-    if arguments.serve:
-        return serve(arguments)
-    inputs = Inputs(vars(arguments), arguments, "cuda")
-    records = [record_of(name, inputs, arguments) for name in arguments.backends]
-    text = json.dumps(records, indent=1)
-    if arguments.json == "-":
-        print(text)
-    else:
-        pathlib.Path(arguments.json).write_text(text + "\n")
-    return 1 if any(record["status"] == "wrong" for record in records) else 0
+    return serve(arguments)
 
 
 if __name__ == "__main__":
     arguments = parse_arguments()
-    if arguments.dry_run:
-        for name in arguments.backends:
-            problem = f"{arguments.batch},{arguments.heads},{arguments.seq},{arguments.dim}"
-            words = [problem, *["causal"] * arguments.causal, *["bf16"] * (arguments.dtype == "bf16")]
-            print(kernel_of(name), *words)
-        sys.exit(0)
     if os.environ.get("PEERS_SITE"):
         site.addsitedir(os.environ["PEERS_SITE"])  # behind what is installed; heeds its .pth files
     try:
