@@ -50,7 +50,7 @@ __device__ __forceinline__ void load_tile(fa_element_kv *tile_s, const kv_rows &
                                           int thread)
 {
     constexpr int CHUNKS = ceil_div(COLUMNS, CHUNK), LAST = COLUMNS - (CHUNKS - 1) * CHUNK; /* elements of the last */
-    constexpr int AT_ONCE = HAS_PAGES && M == 64 ? 2 : 4;                                   /* more would spill */
+    constexpr int AT_ONCE = (HAS_PAGES || FA_FP8_KV) && M == 64 ? 2 : 4;                    /* more would spill */
 #pragma unroll AT_ONCE
     for (int item = thread; item < N * CHUNKS; item += THREADS) {
         const int at = item / CHUNKS, chunk = item % CHUNKS, key = row + at;
