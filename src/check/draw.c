@@ -124,29 +124,22 @@ static void scale_values(const fa_draw *draw, const fa_problem *asked, fa_tensor
                 asked->dtype, ldexpf(fa_element_to_float(asked->dtype, tensors->v[i]), draw->v_power));
 }
 
-/* E4M3 of every other K/V head becomes subnormal, with a descale that makes up for it: some conversions flush these. */
-static void shrink_elements(const fa_draw *draw, const fa_problem *asked, fa_tensors *tensors)
+/* E4M3 of every other K/V head, of K and of V in turn, becomes subnormal, with a descale that makes up for it: some
+ * conversions flush these. */
+static void shrink_elements(const fa_draw *draw, const fa_problem *asked, const fa_tensors *tensors, bool of_v)
 {
     enum { POWER = 9 };
-    const struct {
-        uint16_t *data;
-        float *descales;
-        int32_t columns;
-    } of[] = {{tensors->k, tensors->scores.k_descale, asked->dim},
-              {tensors->v, tensors->scores.v_descale, fa_problem_dim_v(asked)}};
-    const int64_t rows = (int64_t)tensors->k_count / asked->dim;
-    for (int i = 0; i < 2; i++) {
-        for (int64_t row = 0; row < rows; row++) {
-            const fa_row at = fa_problem_key_at(asked, row);
-            for (int32_t d = 0; at.used && (at.head + (int32_t)draw->seed) % 2 == i && d < of[i].columns; d++) {
-                uint16_t *x = &of[i].data[row * of[i].columns + d];
-                *x = fa_element_of_float(FA_DTYPE_E4M3, ldexpf(fa_element_to_float(FA_DTYPE_E4M3, *x), -POWER));
-            }
-        }
-        for (int32_t j = 0; j < asked->batch * asked->kv_heads; j++)
-            if ((j % asked->kv_heads + (int32_t)draw->seed) % 2 == i)
-                of[i].descales[j] = ldexpf(of[i].descales[j], POWER);
+    uint16_t *data = of_v ? tensors->v : tensors->k;
+    float *descales = of_v ? tensors->scores.v_descale : tensors->scores.k_descale;
+    const int64_t columns = of_v ? fa_problem_dim_v(asked) : asked->dim;
+    const int32_t parity = (int32_t)(draw->seed % 2) ^ of_v;
+    for (int64_t i = 0; i < (int64_t)tensors->k_count / asked->dim * columns; i++) {
+        const fa_row at = fa_problem_key_at(asked, i / columns);
+        if (at.used && at.head % 2 == parity)
+            data[i] = fa_element_of_float(FA_DTYPE_E4M3, ldexpf(fa_element_to_float(FA_DTYPE_E4M3, data[i]), -POWER));
     }
+    for (int32_t j = 0; j < asked->batch * asked->kv_heads; j++)
+        descales[j] = ldexpf(descales[j], j % asked->kv_heads % 2 == parity ? POWER : 0);
 }
 
 fa_tensors fa_draw_tensors(const fa_draw *draw, const fa_problem *asked)
@@ -165,8 +158,8 @@ fa_tensors fa_draw_tensors(const fa_draw *draw, const fa_problem *asked)
         flatten(draw, asked, &tensors);
     if (draw->v_power != 0)
         scale_values(draw, asked, &tensors);
-    if (draw->flat && fa_problem_has_descales(asked) && !asked->v_in_k)
-        shrink_elements(draw, asked, &tensors);
+    for (int of_v = 0; draw->flat && fa_problem_has_descales(asked) && !asked->v_in_k && of_v < 2; of_v++)
+        shrink_elements(draw, asked, &tensors, of_v);
     fa_tensors_take_v(asked, &tensors);
     return tensors;
 }

@@ -150,6 +150,8 @@ def fitted_line(line, needs, m, n, most, only):
     tile = dict(zip(rest, rest[1:]))
     m, n = int(tile.get("--m", m)), int(tile.get("--n", n))
     p |= only
+    if p["seq_kv"] * p["dim"] > 4e6:  # of a wide head, half a minute of the emulator
+        p["seq_kv"] //= 10
     why = excluded(p, needs, m, n)
     if not why and not only:
         return line, ""
