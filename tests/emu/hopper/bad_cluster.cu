@@ -1,6 +1,12 @@
 /* Kernels wrong in one way each, in clusters of two blocks. Marks as in bad.cu. */
 #include "cluster.cuh"
 
+#define WAIT_TOGETHER(bar) \
+    do {                   \
+        WAIT(bar, 0);      \
+        CLUSTER_SYNC();    \
+    } while (0)
+
 /* Shared memory of another block: PTX ISA, "Shared State Space"; CUDA C++ Programming Guide, "Distributed Shared
  * Memory" */
 
@@ -295,12 +301,9 @@ READY_CASE(sent_without_a_proxy_fence)
 {
     PUT(s + 4 * t, t); /* HERE missing proxy fence */
     __syncthreads();
-    if (t == 0) {
-        EXPECT_BYTES(b, 256);
-        COPY_THERE(PEER(s + 1024), s, 256, PEER(b)); /* HERE missing proxy fence */
-    }
-    WAIT(b, 0);
-    CLUSTER_SYNC();
+    if (t == 0)
+        SWAP_256(); /* HERE missing proxy fence */
+    WAIT_TOGETHER(b);
 }
 
 READY_CASE(acquired_instead_of_released)
@@ -308,12 +311,9 @@ READY_CASE(acquired_instead_of_released)
     PUT(s + 4 * t, t); /* HERE missing proxy fence */
     asm volatile("fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster;" ::: "memory");
     __syncthreads();
-    if (t == 0) {
-        EXPECT_BYTES(b, 256);
-        COPY_THERE(PEER(s + 1024), s, 256, PEER(b)); /* HERE missing proxy fence */
-    }
-    WAIT(b, 0);
-    CLUSTER_SYNC();
+    if (t == 0)
+        SWAP_256(); /* HERE missing proxy fence */
+    WAIT_TOGETHER(b);
 }
 
 READY_CASE(words_read_before_they_are_received)
@@ -362,23 +362,18 @@ READY_CASE(word_with_a_barrier_of_the_sender)
 READY_CASE(read_before_it_is_received)
 {
     fill(s_b, 1024, t);
-    if (t == 0) {
-        EXPECT_BYTES(b, 256);
-        COPY_THERE(PEER(s + 1024), s, 256, PEER(b)); /* HERE data race */
-    }
+    if (t == 0)
+        SWAP_256(); /* HERE data race */
     __syncthreads();
     USE(AT(256 + t)); /* HERE data race */
-    WAIT(b, 0);
-    CLUSTER_SYNC();
+    WAIT_TOGETHER(b);
 }
 
 READY_CASE(source_written_before_it_is_sent)
 {
     fill(s_b, 1024, t);
-    if (t == 0) {
-        EXPECT_BYTES(b, 256);
-        COPY_THERE(PEER(s + 1024), s, 256, PEER(b)); /* HERE data race */
-    }
+    if (t == 0)
+        SWAP_256();    /* HERE data race */
     WAIT(b, 0);        /* for what comes, not for what goes */
     PUT(s + 4 * t, 0); /* HERE data race */
     CLUSTER_SYNC();
@@ -433,8 +428,7 @@ READY_CASE(copied_to_all_but_one_does_not_wait)
     if (mine == 0)
         WAIT(b, 0);
     USE(AT(t)); /* HERE data race */
-    WAIT(b, 0);
-    CLUSTER_SYNC();
+    WAIT_TOGETHER(b);
 }
 
 CASE(stage_freed_by_one_block_alone)
@@ -462,8 +456,7 @@ READY_CASE(filled_by_threads_there)
         EXPECT_BYTES(b, BOX_BYTES);
     if (t == 0 && mine == 0)
         LOAD_TO_ALL(s, &p.k_map, b, 0, 3); /* HERE missing proxy fence */
-    WAIT(b, 0);
-    CLUSTER_SYNC();
+    WAIT_TOGETHER(b);
 }
 
 /* On the block's own memory */
@@ -476,8 +469,7 @@ READY_CASE(reduction_read_before_the_wait)
         ADD_UP(s + 256, s, 256, b); /* HERE data race */
     }
     USE(AT(64 + t)); /* HERE data race */
-    WAIT(b, 0);
-    CLUSTER_SYNC();
+    WAIT_TOGETHER(b);
 }
 
 READY_CASE(reduction_over_what_threads_wrote)
@@ -489,8 +481,7 @@ READY_CASE(reduction_over_what_threads_wrote)
         EXPECT_BYTES(b, 256);
         ADD_UP(s + 256, s, 256, b); /* HERE missing proxy fence */
     }
-    WAIT(b, 0);
-    CLUSTER_SYNC();
+    WAIT_TOGETHER(b);
 }
 
 HOPPER_KERNEL

@@ -287,8 +287,7 @@ CASE(reduction_of_bytes)
                      " [%0, {%2, %2, %2, %2}], [%1];" ::"l"(g),
                      "r"(s), "r"(0)
                      : "memory");
-        COMMIT();
-        WAIT_GROUP(0);
+        COMMIT_AND_WAIT();
     }
 }
 

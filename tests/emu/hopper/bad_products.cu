@@ -10,6 +10,10 @@ __device__ void set_up(unsigned char *s_b, unsigned b, int t)
     fill(s_b, A_BYTES + 2 * B_BYTES, t);
 }
 
+#define COPY_OUT_BY_0() \
+    if (t == 0)         \
+    COPY_OUT_AND_WAIT(static_cast<unsigned *>(p.o) + 64, s, 1024)
+
 /* Stores: PTX ISA, "cp.async.bulk.commit_group", "wait_group" */
 
 CASE(store_left)
@@ -79,11 +83,7 @@ CASE(read_back_before_it_is_written)
     }
 }
 
-CASE(two_blocks_store_to_one_place)
-{
-    if (t == 0)
-        COPY_OUT_AND_WAIT(static_cast<unsigned *>(p.o) + 64, s, 1024); /* HERE data race */
-}
+CASE(two_blocks_store_to_one_place) { COPY_OUT_BY_0(); /* HERE data race */ }
 
 /* Proxies: PTX ISA, "Memory Consistency Model: Proxies" */
 
@@ -91,8 +91,7 @@ CASE(store_without_a_fence)
 {
     s_b[t] = 1; /* HERE missing proxy fence */
     __syncthreads();
-    if (t == 0)
-        COPY_OUT_AND_WAIT(static_cast<unsigned *>(p.o) + 64, s, 1024); /* HERE missing proxy fence */
+    COPY_OUT_BY_0(); /* HERE missing proxy fence */
 }
 
 CASE(fence_by_the_wrong_thread)
@@ -110,8 +109,7 @@ CASE(fence_before_the_store)
     FENCE_ASYNC();
     s_b[t] = 1; /* HERE missing proxy fence */
     __syncthreads();
-    if (t == 0)
-        COPY_OUT_AND_WAIT(static_cast<unsigned *>(p.o) + 64, s, 1024); /* HERE missing proxy fence */
+    COPY_OUT_BY_0(); /* HERE missing proxy fence */
 }
 
 CASE(memory_fence_for_a_proxy_fence)
@@ -119,8 +117,7 @@ CASE(memory_fence_for_a_proxy_fence)
     s_b[t] = 1; /* HERE missing proxy fence */
     __threadfence();
     __syncthreads();
-    if (t == 0)
-        COPY_OUT_AND_WAIT(static_cast<unsigned *>(p.o) + 64, s, 1024); /* HERE missing proxy fence */
+    COPY_OUT_BY_0(); /* HERE missing proxy fence */
 }
 
 CASE(fence_of_another_space)
@@ -128,8 +125,7 @@ CASE(fence_of_another_space)
     s_b[t] = 1; /* HERE missing proxy fence */
     asm volatile("fence.proxy.async.global;" ::: "memory");
     __syncthreads();
-    if (t == 0)
-        COPY_OUT_AND_WAIT(static_cast<unsigned *>(p.o) + 64, s, 1024); /* HERE missing proxy fence */
+    COPY_OUT_BY_0(); /* HERE missing proxy fence */
 }
 
 CASE(product_of_memory_without_a_fence)
@@ -172,8 +168,7 @@ CASE(copied_by_threads_without_a_fence)
 PRODUCT_CASE(no_fence_at_all)
 {
     PRODUCT(d, s, s + A_BYTES); /* HERE missing wgmma.fence */
-    WG_COMMIT();
-    WG_WAIT(0);
+    WG_FINISH();
 }
 
 PRODUCT_CASE(accumulator_written_after_the_fence)
@@ -181,8 +176,7 @@ PRODUCT_CASE(accumulator_written_after_the_fence)
     WG_FENCE();
     d[1] = t;                   /* HERE missing wgmma.fence */
     PRODUCT(d, s, s + A_BYTES); /* HERE missing wgmma.fence */
-    WG_COMMIT();
-    WG_WAIT(0);
+    WG_FINISH();
 }
 
 PRODUCT_CASE(accumulator_scaled_between_products)
@@ -190,8 +184,7 @@ PRODUCT_CASE(accumulator_scaled_between_products)
     MULTIPLY_AND_WAIT(d, s, s + A_BYTES);
     d[2] *= 0.5f;               /* HERE missing wgmma.fence */
     PRODUCT(d, s, s + A_BYTES); /* HERE missing wgmma.fence */
-    WG_COMMIT();
-    WG_WAIT(0);
+    WG_FINISH();
 }
 
 PRODUCT_CASE(a_packed_after_the_fence)
@@ -199,8 +192,7 @@ PRODUCT_CASE(a_packed_after_the_fence)
     WG_FENCE();
     a[3] = t;                      /* HERE missing wgmma.fence */
     PRODUCT_RS(d, a, s + A_BYTES); /* HERE missing wgmma.fence */
-    WG_COMMIT();
-    WG_WAIT(0);
+    WG_FINISH();
 }
 
 PRODUCT_CASE(accumulator_read_before_the_wait)
@@ -264,8 +256,7 @@ PRODUCT_CASE(accumulator_scaled_by_asm)
     WG_FENCE();
     asm volatile("mul.f32 %0, %0, 0f3f000000;" : "+f"(d[2])); /* HERE missing wgmma.fence */
     PRODUCT(d, s, s + A_BYTES);                               /* HERE missing wgmma.fence */
-    WG_COMMIT();
-    WG_WAIT(0);
+    WG_FINISH();
 }
 
 PRODUCT_CASE(product_left) { MULTIPLY(d, s, s + A_BYTES); /* HERE wgmma left */ }
@@ -301,8 +292,7 @@ PRODUCT_CASE(half_a_warp)
     WG_FENCE();
     if (t % 32 < 16)
         PRODUCT(d, s, s + A_BYTES); /* HERE partial warp */
-    WG_COMMIT();
-    WG_WAIT(0);
+    WG_FINISH();
 }
 
 CASE(a_warp_is_missing)
@@ -326,8 +316,7 @@ PRODUCT_CASE(two_shapes_on_one_accumulator)
                  "{%0, %1, %2, %3, %4, %5, %6, %7}, %8, %9, p, 1, 1, 0, 0;}"
                  : "+f"(e[0]), "+f"(e[1]), "+f"(e[2]), "+f"(e[3]), "+f"(e[4]), "+f"(e[5]), "+f"(e[6]), "+f"(e[7])
                  : "l"(descriptor(s)), "l"(descriptor(s)));
-    WG_COMMIT();
-    WG_WAIT(0);
+    WG_FINISH();
 }
 
 CASE(product_before_its_matrix_has_come)

@@ -115,8 +115,7 @@ CASE(sums_of_all_blocks)
             asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], 512;" ::"l"(sums_g),
                          "r"(s)
                          : "memory");
-        COMMIT();
-        WAIT_GROUP(0);
+        COMMIT_AND_WAIT();
         asm volatile("fence.proxy.async;" ::: "memory");
         __threadfence();
         if (atomicAdd(done_g, 1u) == gridDim.x - 1)
@@ -139,8 +138,7 @@ CASE(reductions)
                          static_cast<unsigned *>(p.o) + 2048 + 128 * t),
                      "r"(s + 512 * t)
                      : "memory");
-        COMMIT();
-        WAIT_GROUP(0);
+        COMMIT_AND_WAIT();
         if (t == 1) { /* other blocks may have added theirs, too */
             const unsigned sum = atomicAdd(static_cast<unsigned *>(p.o) + 64 + 130, 0u);
             EXPECT(sum >= 130 && sum % 130 == 0);
@@ -197,8 +195,7 @@ READY_CASE(reductions_of_a_box)
                          "[%0, {%2, %3, %2, %2}], [%1];" ::"l"(&p.v_map),
                          "r"(s), "r"(0), "r"(16)
                          : "memory");
-            COMMIT();
-            WAIT_GROUP(0);
+            COMMIT_AND_WAIT();
         }
         EXPECT(static_cast<const unsigned short *>(p.o)[2048 + 16 * 64 + 9] == 0x4000);
     }
@@ -253,8 +250,7 @@ CASE(products_in_a_chain)
             WG_FENCE();
             for (int k = 0; k < 4; k++)
                 PRODUCT(d, s + 32 * k, s + A_BYTES + 32 * k);
-            WG_COMMIT();
-            WG_WAIT(0);
+            WG_FINISH();
             for (int k = 0; k < 4; k++)
                 d[k] *= 0.5f;
         }
@@ -288,8 +284,7 @@ CASE(product_of_a_in_registers)
         for (int i = 0; i < 2; i++) {
             WG_FENCE();
             PRODUCT_RS(d, a, s + A_BYTES);
-            WG_COMMIT();
-            WG_WAIT(0);
+            WG_FINISH();
             for (int k = 0; k < 4; k++)
                 a[k] = 0;
         }
@@ -393,8 +388,7 @@ CASE(many_accumulators_under_way)
         WG_FENCE();
         for (int i = 0; i < 20; i++)
             PRODUCT(d[i], s, s + A_BYTES);
-        WG_COMMIT();
-        WG_WAIT(0);
+        WG_FINISH();
         for (int i = 0; i < 20; i++)
             EXPECT(d[i][1] == 17.0f);
     }

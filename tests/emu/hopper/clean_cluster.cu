@@ -113,10 +113,8 @@ CASE(sent_and_acknowledged)
         PUT(s + 4 * t, 10 * i + t + mine);
         FENCE_ASYNC();
         __syncthreads();
-        if (t == 0) {
-            EXPECT_BYTES(b, 256);
-            COPY_THERE(PEER(s + 1024), s, 256, PEER(b));
-        }
+        if (t == 0)
+            SWAP_256();
         WAIT_ALL(b, i % 2);
         EXPECT(AT(256 + (t ^ 3)) == 10 * i + (t ^ 3) + (int)other);
         ARRIVE_THERE(PEER(b + 8)); /* the other block may send again */
@@ -156,10 +154,8 @@ READY_CASE(released_to_the_async_proxy)
     reinterpret_cast<int *>(s_b)[t] = t + 7 * mine;
     asm volatile("fence.proxy.async::generic.release.sync_restrict::shared::cta.cluster;" ::: "memory");
     __syncthreads();
-    if (t == 0) {
-        EXPECT_BYTES(b, 256);
-        COPY_THERE(PEER(s + 1024), s, 256, PEER(b));
-    }
+    if (t == 0)
+        SWAP_256();
     WAIT_ALL(b, 0);
     asm volatile("fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster;" ::: "memory");
     EXPECT(AT(256 + t) == t + 7 * (int)other);

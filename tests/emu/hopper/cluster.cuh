@@ -51,6 +51,12 @@ __device__ __forceinline__ unsigned peer(unsigned address_s, unsigned rank FA_CA
         "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to), \
         "r"(from), "r"(bytes), "r"(bar)                                                                           \
         : "memory")
+/* 256 bytes of this block for the other one, and its own from there */
+#define SWAP_256()                                   \
+    do {                                             \
+        EXPECT_BYTES(b, 256);                        \
+        COPY_THERE(PEER(s + 1024), s, 256, PEER(b)); \
+    } while (0)
 #define SEND(to, value, bar)                                                                                 \
     asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.u32 [%0], %1, [%2];" ::"r"(to), \
                  "r"(value), "r"(bar)                                                                        \

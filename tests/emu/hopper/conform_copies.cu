@@ -98,7 +98,6 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
                          static_cast<unsigned char *>(p.o) + 4096 + 8192),
                      "r"(s)
                      : "memory");
-        COMMIT();
-        WAIT_GROUP(0);
+        COMMIT_AND_WAIT();
     }
 }

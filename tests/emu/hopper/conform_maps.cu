@@ -202,8 +202,7 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
                 "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group [%0, {%2, %2}], [%1];" ::"l"(g),
                 "r"(s), "r"(0)
                 : "memory");
-            COMMIT();
-            WAIT_GROUP(0);
+            COMMIT_AND_WAIT();
         }
         EXPECT(static_cast<const unsigned short *>(p.o)[2048 + 64 + 9] == 0x4000);
     }

@@ -102,8 +102,7 @@ __device__ void shared_operands(const fa_params &p, unsigned char *s_b, unsigned
             SS("f32.f16.f16", d, a, b, 1, 1, 1, 0, 1);
         else
             SS("f32.f16.f16", d, a, b, 1, 1, 1, 0, 0);
-        WG_COMMIT();
-        WG_WAIT(0);
+        WG_FINISH();
         check(p, d, t, 1, 3, 0);
     }
     __syncthreads();
@@ -190,8 +189,7 @@ __device__ void bytes(const fa_params &p, unsigned char *s_b, unsigned s, int t)
         WG_FENCE();
         BYTES("f32.e4m3.e5m2", "%8", "%9", d, "l"(a), "l"(b));
         BYTES("f32.e5m2.e5m2", "{%8, %9, %10, %11}", "%12", e, "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3]), "l"(b));
-        WG_COMMIT();
-        WG_WAIT(0);
+        WG_FINISH();
         for (int i = 0; i < 8; i++) {
             const int row = t / 32 * 16 + t % 32 / 4 + 8 * (i / 2 % 2), column = 8 * (i / 4) + 2 * (t % 4) + i % 2;
             EXPECT(d[i] == (float)(byte_product(row, column) + 3) && e[i] == d[i]);

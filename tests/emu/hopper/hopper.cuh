@@ -122,17 +122,20 @@ typedef unsigned long long u64;
 #define COMMIT() asm volatile("cp.async.bulk.commit_group;" ::: "memory")
 #define WAIT_GROUP(n) asm volatile("cp.async.bulk.wait_group %0;" ::"n"(n) : "memory")
 #define WAIT_READ(n) asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(n) : "memory")
+#define COMMIT_AND_WAIT() \
+    do {                  \
+        COMMIT();         \
+        WAIT_GROUP(0);    \
+    } while (0)
 #define COPY_OUT_AND_WAIT(to_g, from, bytes) \
     do {                                     \
         COPY_OUT(to_g, from, bytes);         \
-        COMMIT();                            \
-        WAIT_GROUP(0);                       \
+        COMMIT_AND_WAIT();                   \
     } while (0)
 #define STORE_AND_WAIT(map, from, row) \
     do {                               \
         STORE(map, from, row);         \
-        COMMIT();                      \
-        WAIT_GROUP(0);                 \
+        COMMIT_AND_WAIT();             \
     } while (0)
 
 /* Products m64n8k16 of 128-byte swizzled tiles */
@@ -149,6 +152,11 @@ typedef unsigned long long u64;
                  "{%0, %1, %2, %3}, {%4, %5, %6, %7}, %8, p, 1, 1, 0;}"                                    \
                  : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                                          \
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(descriptor(b)), "r"(1))
+#define WG_FINISH()  \
+    do {             \
+        WG_COMMIT(); \
+        WG_WAIT(0);  \
+    } while (0)
 /* A group of one product */
 #define MULTIPLY(d, a, b) \
     do {                  \
