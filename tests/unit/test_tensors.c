@@ -330,9 +330,8 @@ TEST(outliers_are_rare)
     const fa_problem p = shape(1, 1, 1, 1, 1, 16, false);
     int32_t outliers = 0;
     for (uint64_t seed = 0; seed < 5000; seed++) {
-        CLEANUP(fa_tensors_free)
-        fa_tensors t = fa_tensors_make(&p, FA_DIST_OUTLIER, seed),
-                   normal = fa_tensors_make(&p, FA_DIST_NORMAL, seed);
+        CLEANUP(fa_tensors_free) fa_tensors t = fa_tensors_make(&p, FA_DIST_OUTLIER, seed);
+        CLEANUP(fa_tensors_free) fa_tensors normal = fa_tensors_make(&p, FA_DIST_NORMAL, seed);
         for (int32_t d = 0; d < 16; d++)
             outliers += t.q[d] != normal.q[d];
     }
