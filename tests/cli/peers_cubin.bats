@@ -388,6 +388,7 @@ def ask(peers, window=None, lengths=None, paged=False, causal=True, sinks=None, 
             peers_calls.CALLS[peer](it)()
         except RuntimeError as error:
             print(peer, error)
+assert peers_calls.version_of("flash_mla") == "flash_mla, version unknown"
 ask("fa4 fa3", window=[7, 0])
 ask("fa4 fa3", window=[-1, 3], causal=False)
 ask("fa4 fa3", lengths={"q": 1})

@@ -15,7 +15,10 @@ def version_of(peer):
     if peer == "fa2":
         return f"PyTorch {torch.__version__}"
     package = {"fa4": "flash-attn-4", "fa3": "flash_attn_3", "flash_mla": "flash_mla"}.get(peer, "flashinfer-python")
-    return f"{peer} {importlib.metadata.version(package)}"
+    try:
+        return f"{peer} {importlib.metadata.version(package)}"
+    except importlib.metadata.PackageNotFoundError:  # a folder on the path
+        return f"{peer}, version unknown"
 
 
 def window_of(inputs, open_bound):
