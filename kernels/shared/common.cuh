@@ -27,31 +27,22 @@ __host__ __device__ constexpr int smaller(int a, int b) { return a < b ? a : b; 
 /* Four e4m3 as fa_elements, the first and third and then the second and fourth. Before sm_89 a NaN becomes 480. */
 __device__ __forceinline__ void unpack_e4m3(unsigned &even, unsigned &odd, unsigned four)
 {
-    unsigned halves[2];
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 890
-#pragma unroll
-    for (int i = 0; i < 2; ++i) { /* sign and digits to their places; the exponents' biases differ by 8 */
-        const unsigned high = i == 0 ? four << 8 : four;
-        const unsigned small = (high & 0x80008000u) | (high & 0x7f007f00u) >> 1;
-        const __half2 pair = __hmul2(*reinterpret_cast<const __half2 *>(&small), __half2half2(__half(256.0f)));
-        halves[i] = *reinterpret_cast<const unsigned *>(&pair);
-    }
-#else
-    const unsigned pairs = __byte_perm(four, 0, 0x3120);
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-        const __half2_raw pair = __nv_cvt_fp8x2_to_halfraw2(static_cast<unsigned short>(pairs >> 16 * i), __NV_E4M3);
-        halves[i] = pair.x | static_cast<unsigned>(pair.y) << 16;
-    }
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 890 /* to their places; the exponents differ by 8 */
+        const unsigned high = i == 0 ? four << 8 : four, small = (high & 0x80008000u) | (high & 0x7f007f00u) >> 1;
+        const __half2 pair = __hmul2(*reinterpret_cast<const __half2 *>(&small), __half2half2(__half(256.0f)));
+#else
+        const unsigned pairs = __byte_perm(four, 0, 0x3120);
+        const __half2 pair = __nv_cvt_fp8x2_to_halfraw2(static_cast<unsigned short>(pairs >> 16 * i), __NV_E4M3);
 #endif
 #if FA_BF16
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-        const float2 pair = __half22float2(*reinterpret_cast<const __half2 *>(&halves[i]));
-        halves[i] = pack_elements(pair.x, pair.y);
-    }
+        const float2 wide = __half22float2(pair);
+        (i == 0 ? even : odd) = pack_elements(wide.x, wide.y);
+#else
+        (i == 0 ? even : odd) = *reinterpret_cast<const unsigned *>(&pair);
 #endif
-    even = halves[0], odd = halves[1];
+    }
 }
 #endif
 
