@@ -177,9 +177,10 @@ static void rule_is_right(void **state)
     assert_int_equal(fa_registry_find(rule->name, &of, &why), FA_PASS);
     char *arguments =
         fa_format("--batch 1 --heads 1 --seq %d --seq-kv %d --dim %d --dim-v %d --dist sharp --m %d --n %d --warps %d "
-                  "--vec %d --stages %d --swizzle %d --splits %d%s%s%s",
+                  "--vec %d --stages %d --swizzle %d --splits %d%s%s%s%s",
                   k->m + 7, 3 * k->n + k->m, rule->max_dim, dim_v, k->m, k->n, k->warps, k->vec, k->stages, k->swizzle,
                   k->splits, rule->causal == 0 ? "" : " --causal", rule->features != 0 ? " --window 40,-1 --sinks" : "",
+                  rule->asks != 0 ? " --kv-dtype e4m3" : "",
                   rule->min_arch >= 90 || of->traits.min_arch >= 90 ? " --arch sm_90a"
                   : rule->max_arch == 80                            ? " --arch sm_80"
                                                                     : "");
