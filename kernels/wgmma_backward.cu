@@ -11,7 +11,8 @@
  * Loads: a third warpgroup brings Q, K and V by TMA, and dO and the rows' numbers by cp.async: no map describes dO.
  * Around it: fa_before and fa_after of mma/gradients.cuh.
  * Builds on: mma_backward, wgmma.   Knobs: m = 128, 64 above dim 64; n = 128, 64 above dim 128; warps = 12; stages.
- * Limits: dim a multiple of 8 up to 256, dim-v up to dim; lengths, windows, chunks, softcap, sinks, ALiBi. */
+ * Limits: dim a multiple of 8 up to 256, dim-v up to dim; rows on 16 bytes; lengths, windows, chunks, softcap, sinks,
+ *   ALiBi. */
 #include "wgmma/backward.cuh"
 
 FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = SMEM_BYTES, .grid = FA_GRID_KEYS,
@@ -20,7 +21,8 @@ FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = SMEM_BYTES, .grid = FA_
                .serves_bf16 = 1,
                .serves = FA_FEATURE_VARLEN | FA_FEATURE_WINDOW | FA_FEATURE_CHUNK | FA_FEATURE_SOFTCAP |
                          FA_FEATURE_SINK | FA_FEATURE_ALIBI | FA_FEATURE_DIM_V | FA_FEATURE_BACKWARD |
-                         FA_FEATURE_DETERMINISTIC);
+                         FA_FEATURE_DETERMINISTIC,
+               .needs = FA_NEEDS_ALIGNED);
 
 /* What a warpgroup that computes holds. */
 struct consumer_state {

@@ -25,6 +25,7 @@ light() { # the row that computes gradients under that name
     record_holds "$work/r.json" ".variant == \"$name\""
     ./fa_bench --kernel light --select --json "$work/r.json" --quiet
     record_holds "$work/r.json" '.variant == "light"'
+    refused 3 "needs tensors and rows on 16-byte boundaries" ./fa_bench "${tiny[@]}" --kernel wgmma --strides odd
     # with a tile option the row that is named runs
     refused 3 "light does not serve --op backward" ./fa_bench "${tiny[@]}" --kernel light --m 32
     # without a kernel one that computes gradients
