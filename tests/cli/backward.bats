@@ -59,6 +59,13 @@ END
     [ "$(jq -s 'map(select(.status == "pass" and .check.missing == null)) | length' "$work/r.jsonl")" -eq 8 ]
 }
 
+@test "dQ that is added out of turn is not deterministic: the race detector varies the order of blocks" {
+    sed 's/ wait_for_turn(turn_g, .*/ ;/' kernels/mma_backward.cu >"$work/turn.cu"
+    run ! cmp -s kernels/mma_backward.cu "$work/turn.cu"
+    refused 1 "dq: not deterministic" ./fa_bench "${tiny[@]}" --source "$work/turn.cu" --include kernels --race \
+        --no-ptxas --deterministic --seq-kv 400 --dim 32 --seeds 3 --m 32 --n 64 --warps 8 --stages 2 --swizzle 1
+}
+
 @test "gradients of files are what plain arithmetic gives" {
     mkdir "$work/a" "$work/b"
     local size=(--op backward --device emu --kernel light --batch 1 --heads 2 --kv-heads 1 --seq 5 --seq-kv 7 --dim 16
