@@ -83,6 +83,8 @@ static fa_status validate(const fa_options *options, const fa_problem *problem, 
         return fa_refuse(why, FA_USAGE, "--dtype e4m3 takes multiples of 16 for --dim and --dim-v");
     if (options->softcap > 0.0 && options->softcap < 1e-6) /* FP32 kernels divide by it */
         return fa_refuse(why, FA_USAGE, "--softcap takes 0 or a number from 1e-6 to 10000, not '%g'", options->softcap);
+    if (options->page_layout != FA_PAGE_NHD && options->page_size == 0)
+        return fa_refuse(why, FA_USAGE, "--page-layout hnd asks for pages: give --page-size, too");
     if (problem->v_in_k && problem->dim_v > problem->dim)
         return fa_refuse(why, FA_USAGE, "--v-in-k takes a --dim-v of at most --dim (%d), not '%d'", problem->dim,
                          problem->dim_v);
