@@ -21,8 +21,7 @@ static fa_status read_window(const char *text, fa_problem *problem, fa_reason *w
     problem->windowed = true;
     if (strspn(text, "0123456789-,") != strlen(text) || sscanf(text, "%7ld,%7ld%n", &left, &right, &used) != 2 ||
         text[used] != '\0' || left < -1 || right < -1 || left > 1048576 || right > 1048576)
-        return fa_refuse(why, FA_USAGE,
-                         "--window takes LEFT,RIGHT, each a number of keys up to 1048576, or -1 for open, not '%.60s'",
+        return fa_refuse(why, FA_USAGE, "--window takes LEFT,RIGHT, each up to 1048576 keys or -1: open, not '%.60s'",
                          text);
     problem->window_left = (int32_t)left;
     problem->window_right = (int32_t)right;
