@@ -245,6 +245,9 @@ TEST(faults_are_described)
         CLEANUP(close_scene) scene s = open_scene(scenes[i].problem, scenes[i].tile_m, scenes[i].step, 1.0, 1e-3);
         FREED uint16_t *right = fa_alloc(s.count * sizeof *right);
         memcpy(right, s.output, s.count * sizeof *right);
+        if (i > 0) /* the first scene shows the words */
+            golden_say(&g, "scene %zu: ", i);
+        const size_t from = g.used;
         for (int fault = FAULTS; fault < CLOSE_ONES && i == 0; fault++)
             for (int subset = 0; subset < SUBSETS; subset += 4)
                 spoil_and_say(&g, &s, right, fault, subset);
@@ -253,6 +256,8 @@ TEST(faults_are_described)
                 if ((i == 0 && (fault + subset) % 3 == 0) || (i == 4 && subset == TAIL) ||
                     (i > 0 && i < 5 && (fault + 5 * subset) % 6 == (int)i) || (i == 5 && fault == NOISE))
                     spoil_and_say(&g, &s, right, fault, subset);
+        if (i > 0)
+            golden_fold(&g, from);
     }
     scene s = open_scene_of(scenes[4].problem, scenes[4].tile_m, 1, 1.0, 1e-3, 0.1); /* rows that are much alike */
     uint16_t *right = fa_alloc(s.count * sizeof *right);
@@ -441,6 +446,8 @@ TEST(log_sums_are_judged)
             s.reference.baseline_lse[i] = s.reference.lse[i] + 3e-3 * noise((uint64_t)i);
         }
         for (int acc = 0; acc < 2; acc++) {
+            golden_say(&g, "a row in %d, FP%d sums: ", (int)step, acc ? 16 : 32);
+            const size_t from = g.used;
             say_lse(&g, &s, lse, acc);
             const float wrong[] = {NAN, INFINITY, -INFINITY, 0.0f};
             for (int64_t row = 0; row < rows; row += 5) { /* row 4 of a head is the first that sees a key */
@@ -451,6 +458,7 @@ TEST(log_sums_are_judged)
                 say_lse(&g, &s, lse, acc);
                 lse[row] = right;
             }
+            golden_fold(&g, from);
             double low = 0.0, high = 0.1;
             const double at = s.reference.lse[2 * 9 / step - 1];
             for (int i = 0; i < 40; i++) {
@@ -603,10 +611,14 @@ TEST(layouts_are_those_of_the_word)
                                    {1, 1, 1, 6, 9, 16, false, 0.25f},
                                    {1, 1, 1, 1, 2, 8, false, 0.25f}};
     for (int i = 0; i < 4; i++)
-        for (int strides = 0; strides <= FA_STRIDES_ODD; strides++)
+        for (int strides = 0; strides <= FA_STRIDES_ODD; strides++) {
+            golden_say(&g, "problem %d, strides %d: ", i, strides);
+            const size_t from = g.used;
             for (int tensor = 0; tensor <= FA_L; tensor++) {
                 const fa_layout l = fa_layout_of(&problems[i], (fa_strides)strides, 44, tensor);
                 say_layout(&g, &l);
             }
+            golden_fold(&g, from);
+        }
     golden_compare(&g, "layouts.txt");
 }

@@ -139,7 +139,7 @@ static void say_time(golden *g, const scenario *s)
         golden_say(g, "; %d %s", status, why.text);
     golden_say(
         g,
-        "\n    %zu samples: min %.6g p10 %.6g p50 %.6g p90 %.6g mean %.6g ci %.6g %.6g; method %d l2 %d %d launches, "
+        "; %zu samples: min %.6g p10 %.6g p50 %.6g p90 %.6g mean %.6g ci %.6g %.6g; method %d l2 %d %d launches, "
         "%d discarded, %.6g MHz%s%s%s%s%s%s; floor %.6g roof %.6g warm-up %.4g ms, capped %.4g, %d poisoned, %d "
         "others; %ld launches, %ld resets%s%s\n",
         t.us.count, t.us.min, t.us.p10, t.us.p50, t.us.p90, t.us.mean, t.us.ci95[0], t.us.ci95[1], t.method, t.l2,

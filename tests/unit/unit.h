@@ -44,6 +44,8 @@ typedef struct golden {
 } golden;
 
 __attribute__((format(printf, 2, 3))) void golden_say(golden *g, const char *format, ...);
+/* A digest takes the place of the lines said since g->used was `from`. FA_GOLDEN=say in the environment prints them. */
+void golden_fold(golden *g, size_t from);
 /* Fails at the first line that differs from tests/golden/NAME. FA_GOLDEN=write in the environment writes the file. */
 void golden_compare(golden *g, const char *name);
 uint64_t golden_digest(uint64_t digest, const void *bytes, size_t count);
