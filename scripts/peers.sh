@@ -1,38 +1,34 @@
 #!/usr/bin/env bash
 # fa_bench beside PyTorch's attention, one problem at a time; ratio per problem and geometric mean.
+#
+# usage: scripts/peers.sh [options]
+#   --kernel NAME[,NAME...]    repeatable; the fastest counts (default: the last rung that serves the problem)
+#   --problems FILE   a line of problem options each (default: those of h200.tsv)
+#   --times FILE      PROBLEM, a tab, cuDNN's us, a tab, FlashAttention 3's (default: scripts/lib/peers/h200.tsv)
+#   --dtype TYPE      fp16 (default) or bf16: tensors of that type on both sides. A file holds rows of one type
+#   --only TEXT       only problems whose "B,H,S,D,full|causal" contains TEXT
+#   --peers LIST      backends of PyTorch's; fa3 and fa4, FlashAttention 3 and 4 by their own packages
+#                     flash_attn_interface and flash-attn-4
+#                     (default: flash,cudnn,fa3,efficient,math; without the last two it takes two thirds of the time)
+#   --library FILE    another peer: a shared object (include/fa_library.h), or a library of the registry by its name,
+#                     timed and paired by fa_bench itself; repeatable (default: built, which is fa2, fa3, cutlass_* and
+#                     flashinfer_* of examples/library/build, those that are there; none adds none). A library that has
+#                     a time stands for the peer of its name
+#   --env DIR         peers that scripts/evidence/peers_env.sh brought: flash-attn-4, cuDNN
+#   --max-time SEC    sampling per kernel, per peer and per pair of them (default: 0.15)
+#   --no-pairs        solo only: no peer is timed a second time against the kernel
+#   --out FILE        default evidence/<gpu>/peers.json, of BF16 peers_bf16.json
+#   --again           measure also what the file holds for this very machine code
+#   --dry-run         print the problems, run nothing
+# The file is rewritten after every problem, so a run that was stopped goes on where it was.
+# solo: each timed alone, power-limited; paired: ABBA in one process (--cubin, scripts/lib/peers/peers_cubin.py).
+# "ratio" is best peer's solo time / ours (above 1: ours is faster); "paired_ratio" is the least of the paired ratios.
+# A kernel that is wrong in a pair is wrong. Where fa3 has no time, "fa3_scaled" is FlashAttention 3's time in --times
+# x cuDNN now / cuDNN there; where it has one, fa3_scaled stands in the row and does not count.
+# A row that says why a peer has no time, or no pair, is kept: use --again when that has changed.
+# FA_BENCH names the binary (default ./fa_bench), PEERS_TORCH the peers' server (default: python3
+# scripts/lib/peers/peers_torch.py). Exit: 0, 1 a kernel failed, 2 usage, 4 NOT-RUN (no GPU, no PyTorch).
 set -euo pipefail
-
-usage() {
-    cat <<'USAGE'
-usage: scripts/peers.sh [options]
-  --kernel NAME[,NAME...]    repeatable; the fastest counts (default: the last rung that serves the problem)
-  --problems FILE   a line of problem options each (default: those of h200.tsv)
-  --times FILE      PROBLEM, a tab, cuDNN's us, a tab, FlashAttention 3's (default: scripts/lib/peers/h200.tsv)
-  --dtype TYPE      fp16 (default) or bf16: tensors of that type on both sides. A file holds rows of one type
-  --only TEXT       only problems whose "B,H,S,D,full|causal" contains TEXT
-  --peers LIST      backends of PyTorch's; fa3 and fa4, FlashAttention 3 and 4 by their own packages
-                    flash_attn_interface and flash-attn-4
-                    (default: flash,cudnn,fa3,efficient,math; without the last two it takes two thirds of the time)
-  --library FILE    another peer: a shared object (include/fa_library.h), or a library of the registry by its name,
-                    timed and paired by fa_bench itself; repeatable (default: built, which is fa2, fa3, cutlass_* and
-                    flashinfer_* of examples/library/build, those that are there; none adds none). A library that has
-                    a time stands for the peer of its name
-  --env DIR         peers that scripts/evidence/peers_env.sh brought: flash-attn-4, cuDNN
-  --max-time SEC    sampling per kernel, per peer and per pair of them (default: 0.15)
-  --no-pairs        solo only: no peer is timed a second time against the kernel
-  --out FILE        default evidence/<gpu>/peers.json, of BF16 peers_bf16.json
-  --again           measure also what the file holds for this very machine code
-  --dry-run         print the problems, run nothing
-The file is rewritten after every problem, so a run that was stopped goes on where it was.
-solo: each timed alone, power-limited; paired: ABBA in one process (fa_bench --cubin, scripts/lib/peers/peers_cubin.py).
-"ratio" is best peer's solo time / ours (above 1: ours is faster); "paired_ratio" is the least of the paired ratios.
-A kernel that is wrong in a pair is wrong. Where fa3 has no time, "fa3_scaled" is FlashAttention 3's time in --times
-x cuDNN now / cuDNN there; where it has one, fa3_scaled stands in the row and does not count.
-A row that says why a peer has no time, or no pair, is kept: use --again when that has changed.
-FA_BENCH names the binary (default ./fa_bench), PEERS_TORCH the peers' server (default: python3
-scripts/lib/peers/peers_torch.py). Exit: 0, 1 a kernel failed, 2 usage, 4 NOT-RUN (no GPU, no PyTorch).
-USAGE
-}
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/lib/common.sh

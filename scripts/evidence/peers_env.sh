@@ -1,25 +1,21 @@
 #!/usr/bin/env bash
 # Puts the peers' wheels from PyPI into a folder, to be carried to a machine that has no network.
+#
+# usage: scripts/evidence/peers_env.sh [options]
+#   --out DIR        default build/peers: DIR/python has FlashAttention 4 (flash-attn-4 and what it needs but PyTorch),
+#                    DIR/cudnn the three libraries of cuDNN (nvidia-cudnn-cu13) that its attention loads;
+#                    with --only flashinfer DIR/flashinfer has FlashInfer's headers, which examples/library builds from,
+#                    and DIR/python its package, which compiles what it runs, and cuDNN's frontend
+#   --python X.Y     Python of the machine that will use them (default 3.12)
+#   --cudnn VERSION  default: the newest
+#   --fa4 VERSION    of flash-attn-4; default: the newest
+#   --flashinfer VERSION    default: the newest
+#   --only LIST      of fa4, cudnn, flashinfer (default: fa4,cudnn)
+#   --parts          DIR as a compressed archive, too, in parts of at most 60 MiB: DIR.tar.xz.aa and so on
+#   --dry-run        print what pip would be asked for
+# For x86_64 Linux and CUDA 13. scripts/peers.sh and scripts/evidence/pairs.sh take the folder: --env DIR.
+# Exit: 0, 1 pip failed, 2 usage, 4 not run (no pip).
 set -euo pipefail
-
-usage() {
-    cat <<'EOF'
-usage: scripts/evidence/peers_env.sh [options]
-  --out DIR        default build/peers: DIR/python has FlashAttention 4 (flash-attn-4 and what it needs but PyTorch),
-                   DIR/cudnn the three libraries of cuDNN (nvidia-cudnn-cu13) that its attention loads;
-                   with --only flashinfer DIR/flashinfer has FlashInfer's headers, which examples/library builds from,
-                   and DIR/python its package, which compiles what it runs, and cuDNN's frontend
-  --python X.Y     Python of the machine that will use them (default 3.12)
-  --cudnn VERSION  default: the newest
-  --fa4 VERSION    of flash-attn-4; default: the newest
-  --flashinfer VERSION    default: the newest
-  --only LIST      of fa4, cudnn, flashinfer (default: fa4,cudnn)
-  --parts          DIR as a compressed archive, too, in parts of at most 60 MiB: DIR.tar.xz.aa and so on
-  --dry-run        print what pip would be asked for
-For x86_64 Linux and CUDA 13. scripts/peers.sh and scripts/evidence/pairs.sh take the folder: --env DIR.
-Exit: 0, 1 pip failed, 2 usage, 4 not run (no pip).
-EOF
-}
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . scripts/lib/common.sh

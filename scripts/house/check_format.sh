@@ -1,13 +1,11 @@
 #!/usr/bin/env bash
 # The C and CUDA files of the tree are formatted by the committed .clang-format.
+#
+# usage: scripts/house/check_format.sh
+# Exit: 0, 1 and the lines that clang-format 14 would change, 2 usage, 4 where it is not installed.
 set -euo pipefail
 
 version=14 # the versions of clang-format do not agree with each other
-usage() {
-    echo "usage: scripts/house/check_format.sh
-Exit: 0, 1 and the lines that clang-format $version would change, 2 usage, 4 where it is not installed."
-}
-
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . scripts/lib/common.sh
 parse_options "$@"

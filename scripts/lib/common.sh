@@ -13,7 +13,7 @@ die() { # CODE TEXT
 }
 
 # --help prints the comment at a script's head. A script that has changed its folder was started in $OLDPWD.
-declare -F usage >/dev/null || usage() {
+usage() {
     local file=$0
     [[ -e $file ]] || file=$OLDPWD/$0
     sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$file"

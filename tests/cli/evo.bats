@@ -568,7 +568,7 @@ count_starts() { # COMMAND...: prints how many
 # bats test_tags=slow
 @test "the table of docs/scaling.md is what the simulation says" {
     diff <(sed -n '/scaling:begin/,/scaling:end/p' docs/scaling.md | grep '^|') \
-        <(scripts/lib/evo/scaling.py)
+        <(studies/scaling.py)
 }
 
 # bats test_tags=slow

@@ -131,7 +131,7 @@ def bench_record(line, arguments, folder):
     cubin, record = folder / "kernel.cubin", folder / "record.json"
     kernel = [] if "--kernel" in line else ["--kernel", arguments.kernel]
     command = [*shlex.split(arguments.bench), *kernel, *shlex.split(line), "--device", "cuda", "--strides", "bshd",
-               "--seeds", str(arguments.seeds), "--timing", "none", "--no-bound", "--quiet",
+               "--seeds", "1", "--timing", "none", "--no-bound", "--quiet",
                "--cubin", str(cubin), "--json", str(record)]
     record.unlink(missing_ok=True)
     subprocess.run(command, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -163,7 +163,7 @@ def row_of(number, line, arguments, folder):
     row["tflops"] = problem["flop"] / row["p50_us"] * 1e-6
     row["gbytes_per_s"] = problem["bytes"] / row["p50_us"] * 1e-3
     row["peers"] = [beside(peer, number, line, inputs, ours, arguments, folder) for peer in peers_of(problem)
-                    if peer in arguments.peers]
+                    if peer in (arguments.peers.split(",") if arguments.peers else PEERS)]
     ratios = [peer["ratio"] for peer in row["peers"] if "ratio" in peer and peer["peer"] in peers_calls.CALLS]
     row["ratio"] = min(ratios) if ratios else None
     return row
@@ -182,27 +182,13 @@ def text_of(row):
 
 
 def parse_arguments():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    add = parser.add_argument
-    add("--problems", default=str(pathlib.Path(__file__).parent / "features.txt"), help="lines of fa_bench options")
-    add("--kernel", default="wgmma", help="of lines that name none (default: %(default)s)")
-    add("--peers", default=",".join(PEERS), help="comma-separated (default: %(default)s)")
-    add("--bench", default="./fa_bench")
-    add("--only", default="", help="only lines that contain this")
-    add("--max-time", type=float, default=0.15, help="seconds of sampling per pair (default: %(default)s)")
-    add("--warmup-ms", type=float, default=150)
-    add("--seeds", type=int, default=1)
-    add("--seed", type=int, default=42)
-    add("--limit", type=int, default=300, metavar="SEC", help="for one peer, its compiler too (default: %(default)s)")
-    for name, default in (("--state", ""), ("--start", 0), ("--lost", "[]")):  # of one process for the next
-        add(name, type=type(default), default=default, help=argparse.SUPPRESS)
-    add("--out", metavar="FILE", help="rows are added, those of the same options replaced; without: print the problems")
-    arguments = parser.parse_args()
-    arguments.peers = arguments.peers.split(",")
-    for peer in arguments.peers:
-        if peer not in PEERS:
-            parser.error(f"--peers takes {', '.join(PEERS)}, not '{peer}'")
-    return arguments
+    """The options of features.sh, which has checked them; --state, --start and --lost: of one process for the next."""
+    parser = argparse.ArgumentParser()
+    for name, default in (("bench", "./fa_bench"), ("kernel", "wgmma"), ("problems", ""), ("only", ""), ("peers", ""),
+                          ("max-time", 0.15), ("limit", 300), ("out", ""), ("state", ""), ("start", 0), ("lost", "[]")):
+        parser.add_argument(f"--{name}", type=type(default), default=default)
+    parser.set_defaults(seed=42, warmup_ms=150)
+    return parser.parse_args()
 
 
 def work():

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""PyTorch's scaled_dot_product_attention on fa_bench's problems: CUDA-graph times and parity, as fa_bench records.
+"""PyTorch's scaled_dot_product_attention on fa_bench's problems: CUDA-graph times and parity.
 "fa3" and "fa4" are FlashAttention 3 and 4 by their own packages, not_run where those cannot be imported. PEERS_SITE is
 a folder of packages (scripts/evidence/peers_env.sh).
 
 Times are medians over replays of one graph of many calls, queued back to back, so that no launch gap is in a sample.
 A problem of --serve that names a "cubin" (fa_bench --cubin, made for it) has each backend timed a second time, against
-that kernel in blocks A B B A: "paired" of its record.
+that kernel in blocks A B B A: "paired" of its answer.
 Exit: 0 pass, 1 wrong result, 2 usage, 4 not run (no PyTorch, no GPU)."""
 import argparse
 import contextlib
@@ -104,16 +104,6 @@ class Inputs(peers_inputs.Inputs):
         problem.update(seq_q=shape["seq"], dim_v=shape["dim"], dtype=dtype, kv_dtype=dtype,
                        causal=bool(shape["causal"]), scale=1 / math.sqrt(shape["dim"]))
         super().__init__(problem, seed, loaded=loaded)
-
-    def record(self):
-        names = ("batch", "heads", "kv_heads", "seq_q", "seq_kv", "dim", "causal", "dtype", "scale")
-        problem = {name: self.problem[name] for name in names}
-        batch, heads, kv_heads, seq_q, seq_kv, dim = (problem[name] for name in names[:6])
-        pairs = seq_q * seq_kv
-        if self.causal:
-            pairs = sum(min(max(row + 1 + seq_kv - seq_q, 0), seq_kv) for row in range(seq_q))
-        return {**problem, "flop": 4 * batch * heads * dim * pairs,
-                "bytes": 2 * batch * dim * (2 * heads * seq_q + 2 * kv_heads * seq_kv)}
 
 
 def attention(inputs):
@@ -222,7 +212,7 @@ class Ours:
 
 
 def pairing(shape, inputs):
-    """What times a peer's graph against the problem's cubin and gives "paired" of its record; None without a cubin."""
+    """What times a peer's graph against the problem's cubin and gives "paired" of its answer; None without a cubin."""
     if "cubin" not in shape:
         return None
     try:
@@ -231,16 +221,6 @@ def pairing(shape, inputs):
         torch.cuda.synchronize()
         refusal = {"status": "not_run", "reason": str(error).splitlines()[0][:300]}
         return lambda graph, calls, arguments: refusal
-
-
-def timing_of(samples, calls, arguments):
-    count = len(samples)
-    at = lambda q: samples[min(count - 1, int(q * count))]
-    return {"p50_us": at(0.5), "p90_us": at(0.9), "p10_us": at(0.1), "min_us": samples[0],
-            "mean_us": sum(samples) / count, "p50_ci95_us": interval_of(samples), "samples": count, "discarded": 0,
-            "method": "graph", "launches_per_sample": calls, "l2": "warm", "sm_clock_mhz": {"p50": None},
-            "throttled": False, "stopped_by": "budget", "impossible": False, "floor_us": None,
-            "roofline_us": None, "warmup_ms": arguments.warmup_ms}
 
 
 def device_record():
@@ -271,42 +251,33 @@ def now():
     return datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def record_of(backend, inputs, arguments, pair=None):
-    record = {"schema": "fa_bench.result/1", "status": "pass", "reason": None, "kernel": kernel_of(backend),
-              "variant": None, "config": None, "problem": inputs.record(), "device": device_record(), "ptxas": None,
-              "occupancy": None, "launch": None, "timing": None, "throughput": None, "check": None, "parity": None,
-              "bound": None, "vs": None,
-              "provenance": {"cubin_sha256": None, "code_sha256": None, "same_code_as": None, "source_sha256": None,
-                             "compiler": compiler_of(backend), "options": [], "cache_hit": False,
-                             "compile_s": 0, "driver": None, "git": "none", "seed": arguments.seed,
-                             "dist": "normal", "time": now(),
-                             "command": " ".join(sys.argv)}}
-    problem = record["problem"]
+def answer_of(backend, inputs, arguments, pair=None):
+    """What scripts/peers.sh is told of a backend: whether it is right, its time, and its pair with the cubin."""
+    answer = {"kernel": kernel_of(backend), "status": "pass", "reason": None, "timing": None, "parity": None,
+              "provenance": {"compiler": compiler_of(backend)}}
+    problem = inputs.problem
     if backend not in PACKAGES and problem["causal"] and problem["seq_q"] != problem["seq_kv"]:
-        return {**record, "status": "infeasible", "reason": "torch aligns a causal mask to the top left"}
+        return {**answer, "status": "infeasible", "reason": "torch aligns a causal mask to the top left"}
     scores = problem["batch"] * problem["heads"] * problem["seq_q"] * problem["seq_kv"]
     if backend == "math" and scores > MATH_SCORES:
-        return {**record, "status": "infeasible", "reason": "the unfused scores would take too much memory"}
+        return {**answer, "status": "infeasible", "reason": "the unfused scores would take too much memory"}
     try:
         call = call_of(backend, inputs)
         chosen = BACKENDS[backend] and sdpa_kernel([getattr(SDPBackend, BACKENDS[backend])])
         with chosen or contextlib.nullcontext(), torch.no_grad():
-            record["parity"] = inputs.parity(call())
-            if not record["parity"]["passed"]:
-                error = record["parity"]["max_abs_err"]
-                return {**record, "status": "wrong", "reason": f"differs from FP64 by {error}"}
+            answer["parity"] = inputs.parity(call())
+            if not answer["parity"]["passed"]:
+                error = answer["parity"]["max_abs_err"]
+                return {**answer, "status": "wrong", "reason": f"differs from FP64 by {error}"}
             graph, calls = captured(call)
             samples = graph_samples(graph, calls, arguments)
     except Exception as error:  # a package refuses with what it likes
         torch.cuda.synchronize()
-        return {**record, "status": "not_run", "reason": (str(error) or repr(error)).splitlines()[0][:300]}
-    record["timing"] = timing_of(samples, calls, arguments)
-    seconds = record["timing"]["p50_us"] * 1e-6
-    record["throughput"] = {"tflops": problem["flop"] / seconds / 1e12, "peak_tflops": None, "peak_boost_tflops": None,
-                            "fraction_of_peak": None, "gbytes_per_s": problem["bytes"] / seconds / 1e9}
+        return {**answer, "status": "not_run", "reason": (str(error) or repr(error)).splitlines()[0][:300]}
+    answer["timing"] = {"p50_us": samples[len(samples) // 2]}
     if pair:
-        record["paired"] = pair(graph, calls, arguments)
-    return record
+        answer["paired"] = pair(graph, calls, arguments)
+    return answer
 
 
 def same_attention(inputs):
@@ -366,7 +337,7 @@ def serve(arguments):
         inputs = Inputs(shape, arguments.seed, "cuda")
         pair = pairing(shape, inputs)
         backends = shape.get("backends", arguments.backends)
-        print(json.dumps([record_of(name, inputs, arguments, pair) for name in backends]), flush=True)
+        print(json.dumps([answer_of(name, inputs, arguments, pair) for name in backends]), flush=True)
         del inputs, pair
         torch.cuda.empty_cache()
     return 0
