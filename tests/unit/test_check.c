@@ -502,8 +502,10 @@ static setup *make(way candidate, way library)
     return s;
 }
 
+/* On new buffers. */
 static fa_status check(setup *s)
 {
+    fa_buffers_free(&s->candidate.buffers);
     s->why.text[0] = '\0';
     assert_int_equal(
         fa_buffers_make(&s->device, &s->problem, 100, &s->options, s->spec.lse, &s->candidate.buffers, &s->why),
@@ -842,7 +844,6 @@ TEST(a_row_beside_the_sample_is_found)
         assert_int_not_equal(rows[i], ROW_OFF);
     free(rows);
     for (int wrong = 0; wrong < 3; wrong++) {
-        fa_buffers_free(&s->candidate.buffers);
         s->kernel.way = ways[wrong];
         assert_int_equal(check(s), wrong ? FA_WRONG : FA_PASS);
         assert_true(s->result.verdicts[0].passed && s->result.verdicts[0].rows_checked == count);
@@ -865,14 +866,12 @@ TEST(later_candidates_share_inputs_and_references)
     assert_int_equal(references_made, 5);
     const fa_check_result before = s->result;
     for (int i = 0; i < 3; i++) {
-        fa_buffers_free(&s->candidate.buffers);
         s->kernel.launches = 0;
         assert_int_equal(check(s), FA_PASS);
         assert_memory_equal(&before, &s->result, sizeof before);
         assert_int_equal(references_made, 5);
         assert_true(s->fake.library_loads == 1 && s->fake.plain_loads == 1);
     }
-    fa_buffers_free(&s->candidate.buffers);
     s->kernel.way = WAY_FAULT; /* and a wrong one is found by each of them */
     s->kernel.fault = SIM_SCALE_OFF;
     assert_int_equal(check(s), FA_WRONG);
@@ -880,7 +879,6 @@ TEST(later_candidates_share_inputs_and_references)
     for (int i = 0; i < 3; i++)
         assert_false(s->result.verdicts[i].passed);
     s->problem.scale *= 2; /* another problem */
-    fa_buffers_free(&s->candidate.buffers);
     s->kernel.way = WAY_GOOD;
     assert_int_equal(check(s), FA_PASS);
     assert_int_equal(references_made, 10);
@@ -958,7 +956,6 @@ TEST(a_library_that_cannot_is_asked_once)
     assert_int_equal(s->fake.library_loads, 0);
     s->spec.row = NULL;
     for (int i = 0; i < 3; i++) {
-        fa_buffers_free(&s->candidate.buffers);
         assert_int_equal(check(s), FA_PASS);
         assert_non_null(strstr(s->result.missing, "cublas: its own result is wrong here"));
         assert_true(s->fake.library_loads == 1 && s->fake.plain_loads == 1);
@@ -969,7 +966,6 @@ TEST(a_library_that_cannot_is_asked_once)
     s->options.seeds = 1;
     assert_int_equal(check(s), FA_PASS);
     assert_true(s->fake.library_loads == 1 && s->fake.plain_loads == 0);
-    fa_buffers_free(&s->candidate.buffers);
     s->spec.kind = FA_KIND_LIBRARY;
     assert_int_equal(fa_registry_find("cublas", &s->spec.row, &why), FA_PASS);
     assert_int_equal(check(s), FA_PASS);
@@ -1116,7 +1112,6 @@ TEST(other_layouts)
         s->spec.lse = true;
         s->options.seeds = 1;
         assert_int_equal(check(s), FA_PASS); /* packed it is right */
-        fa_buffers_free(&s->candidate.buffers);
         s->options.strides = FA_STRIDES_PADDED;
         ends(s, FA_WRONG, "the gaps between the rows of lse were overwritten");
     }
@@ -1150,7 +1145,6 @@ TEST(seeds_draw_more_than_numbers)
         s = make(hidden[i], WAY_NO_LIBRARY);
         s->options.seeds = 2; /* none is drawn */
         assert_int_equal(check(s), FA_PASS);
-        fa_buffers_free(&s->candidate.buffers);
         s->options.seeds = 5;
         ends(s, FA_WRONG, words[i]);
     }

@@ -552,6 +552,9 @@ TEST(draws_and_inputs_are_those_of_the_seed)
                                    {1, 1, 1, 3, 9, 16, false, 10300.0f}};
     for (int i = 0; i < 10; i++) {
         fa_options options = {.seed = 42 + 1000 * i, .seeds = 16, .dist = FA_DIST_UNIFORM};
+        if (i > 0)
+            golden_say(&g, "problem %d: ", i);
+        const size_t from = g.used;
         for (int32_t index = 0; index < 16; index++) {
             const fa_draw draw = fa_draw_of(&options, &problems[i], index);
             char text[FA_DRAW_TEXT];
@@ -559,6 +562,8 @@ TEST(draws_and_inputs_are_those_of_the_seed)
             golden_say(&g, "%s %d %d %g%s", text, draw.dist, draw.strides, (double)draw.factor,
                        index % 4 == 3 ? "\n" : "; ");
         }
+        if (i > 0)
+            golden_fold(&g, from);
     }
     for (int dist = 0; dist <= FA_DIST_CLIFF; dist++) {
         uint64_t q = 0, k = 0, v = 0; /* of all problems */

@@ -210,21 +210,9 @@ static void bias_of_head_0(fa_problem *p, fa_tensors *t)
 }
 
 /* Of [batch 2, heads]: what a kernel takes for a descale. */
-static void no_k_descale(fa_problem *p, fa_tensors *t)
-{
-    for (int32_t i = 0; i < p->batch * p->kv_heads; i++)
-        t->scores.k_descale[i] = 1.0f;
-}
-static void no_v_descale(fa_problem *p, fa_tensors *t)
-{
-    for (int32_t i = 0; i < p->batch * p->kv_heads; i++)
-        t->scores.v_descale[i] = 1.0f;
-}
-static void no_q_descale(fa_problem *p, fa_tensors *t)
-{
-    for (int32_t i = 0; i < p->batch * p->heads; i++)
-        t->scores.q_descale[i] = 1.0f;
-}
+static void no_k_descale(fa_problem *p, fa_tensors *t) { times(t->scores.k_descale, p->batch * p->kv_heads, 0, 1); }
+static void no_v_descale(fa_problem *p, fa_tensors *t) { times(t->scores.v_descale, p->batch * p->kv_heads, 0, 1); }
+static void no_q_descale(fa_problem *p, fa_tensors *t) { times(t->scores.q_descale, p->batch * p->heads, 0, 1); }
 static void swapped_descales(fa_problem *p, fa_tensors *t)
 {
     (void)p;

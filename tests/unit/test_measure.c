@@ -13,16 +13,17 @@ static fa_reason why;
 static int ordinary_options(void **state) { return options = fake_options(), 0; }
 #define FRESH(name) TEST_WITH(name, ordinary_options, NULL)
 
-static fa_timing time_ok(void)
+/* words: of the reason, where it does not pass */
+static fa_timing time_ends(fa_status status, const char *words)
 {
     fa_timing timing;
-    const fa_status status = fa_time(&gpu.candidate[0], &options, &timing, &why);
-    if (status != FA_PASS)
-        print_error("%s\n", why.text);
-    assert_int_equal(status, FA_PASS);
-    assert_true(timing.done);
+    const fa_status got = fa_time(&gpu.candidate[0], &options, &timing, &why);
+    if (got != status || (got != FA_PASS && strstr(why.text, words) == NULL))
+        fail_msg("status %d, \"%s\"; want %d, \"%s\"", (int)got, why.text, (int)status, words);
+    assert_int_equal(timing.done, status == FA_PASS);
     return timing;
 }
+static fa_timing time_ok(void) { return time_ends(FA_PASS, ""); }
 
 FRESH(a_steady_kernel_needs_the_least_samples)
 {
@@ -343,10 +344,7 @@ FRESH(a_timed_launch_that_writes_nothing_is_wrong)
 {
     fake_gpu_make(&gpu, 100.0, 0);
     gpu.idle_in_samples = true;
-    fa_timing t;
-    assert_int_equal(fa_time(&gpu.candidate[0], &options, &t, &why), FA_WRONG);
-    assert_non_null(strstr(why.text, "did not write"));
-    assert_false(t.done);
+    time_ends(FA_WRONG, "did not write");
 }
 
 /* Outputs of more than 4 MiB are read back after the last sample alone. */
@@ -361,9 +359,7 @@ FRESH(a_large_output_is_looked_at_in_the_end)
         gpu.candidate[0].buffers.layout[FA_O].dim = count;
         gpu.candidate[0].buffers.layout[FA_O].block_count = (size_t)count;
         memset(large, 0, sizeof large);
-        fa_timing t;
-        /* The fake kernel does not write there: the poison stays. */
-        assert_int_equal(fa_time(&gpu.candidate[0], &options, &t, &why), FA_WRONG);
+        time_ends(FA_WRONG, ""); /* the fake kernel does not write there: the poison stays */
         assert_int_equal(strstr(why.text, "sample 100 ") != NULL, more);
     }
 }
@@ -378,15 +374,12 @@ FRESH(the_log_sum_exp_is_looked_at_too)
     buffers->offset = FA_GUARD_COUNT;
     buffers->base[FA_O] -= FA_GUARD_COUNT * sizeof(uint16_t);
     buffers->base[FA_L] = (fa_ptr)(uintptr_t)lse - FA_GUARD_COUNT * sizeof(uint16_t);
-    fa_timing t;
-    assert_int_equal(fa_time(&gpu.candidate[0], &options, &t, &why), FA_PASS); /* of no rows */
+    time_ok(); /* of no rows */
     buffers->count[FA_L] = 2 * sizeof lse / sizeof *lse;
-    buffers->layout[FA_L] = (fa_layout){.blocks = 1, .block_count = 2 * sizeof lse / sizeof *lse};
     buffers->layout[FA_L] = (fa_layout){
         .batch = 1, .heads = 1, .seq = 1, .dim = 2, .blocks = 1, .block_count = 2 * sizeof lse / sizeof *lse};
     memset(lse, 0, sizeof lse);
-    assert_int_equal(fa_time(&gpu.candidate[0], &options, &t, &why), FA_WRONG);
-    assert_non_null(strstr(why.text, "did not write the output"));
+    time_ends(FA_WRONG, "did not write the output");
 }
 
 FRESH(last_bits_may_differ_only_where_it_is_declared)
@@ -395,15 +388,14 @@ FRESH(last_bits_may_differ_only_where_it_is_declared)
     gpu.wobbles = 2; /* of 0.00098; 1e-3 + 1e-3 times 1 to 1.06 is allowed */
     gpu.candidate[0].nondeterministic = true;
     time_ok();
-    fa_timing t;
     gpu.wobbles = 3;
     for (int element = 0; element < 64; element += 63) { /* the first and the last */
         gpu.only_wobble = 1 + element;
-        assert_int_equal(fa_time(&gpu.candidate[0], &options, &t, &why), FA_WRONG);
+        time_ends(FA_WRONG, "");
     }
     fake_gpu_make(&gpu, 100.0, 0);
     gpu.wobbles = 1;
-    assert_int_equal(fa_time(&gpu.candidate[0], &options, &t, &why), FA_WRONG);
+    time_ends(FA_WRONG, "");
 }
 
 static double ramp(fake_gpu *g, long n)
@@ -501,30 +493,22 @@ static const fa_problem canonical = {.batch = 2, .heads = 8, .kv_heads = 8, .seq
 
 FRESH(faster_than_the_hardware_is_impossible)
 {
-    fa_timing t;
     fake_gpu_make(&gpu, 0.9, 0);
     gpu.candidate[0].problem = &canonical; /* 1.07e9 FLOP at 1070 TFLOP/s take 1.003 us */
-    assert_int_equal(fa_time(&gpu.candidate[0], &options, &t, &why), FA_ERROR);
-    assert_true(t.impossible);
-    assert_false(t.done);
-    assert_non_null(strstr(why.text, "impossible"));
+    assert_true(time_ends(FA_ERROR, "impossible").impossible);
     fake_gpu_make(&gpu, 1.1, 0);
     gpu.candidate[0].problem = &canonical;
-    assert_int_equal(fa_time(&gpu.candidate[0], &options, &t, &why), FA_PASS);
-    assert_false(t.impossible);
+    assert_false(time_ok().impossible);
 }
 
 static double slow_clock(fake_gpu *g, long n) { return 990; }
 
 FRESH(faster_than_the_measured_clock_is_impossible)
 {
-    fa_timing t;
     fake_gpu_make(&gpu, 1.996, 0);
     gpu.candidate[0].problem = &canonical; /* 2.006 us at 990 MHz */
     gpu.mhz = slow_clock;
-    assert_int_equal(fa_time(&gpu.candidate[0], &options, &t, &why), FA_ERROR);
-    assert_true(t.impossible);
-    assert_non_null(strstr(why.text, "100.5 %"));
+    assert_true(time_ends(FA_ERROR, "100.5 %").impossible);
     fake_gpu_make(&gpu, 2.016, 0);
     gpu.candidate[0].problem = &canonical;
     gpu.mhz = slow_clock;
@@ -562,11 +546,10 @@ FRESH(what_persists_need_not_come_from_memory)
 {
     static const fa_problem decode = {
         .batch = 1, .heads = 8, .kv_heads = 8, .seq_q = 1, .seq_kv = 4096, .dim = 64, .scale = 0.125f};
-    fa_timing t;
     fake_gpu_make(&gpu, 1.5, 0); /* 8.4 MB at 4.8 TB/s take 1.75 us */
     gpu.candidate[0].problem = &decode;
     options.l2 = FA_L2_COLD;
-    assert_int_equal(fa_time(&gpu.candidate[0], &options, &t, &why), FA_ERROR);
+    time_ends(FA_ERROR, "");
     assert_false(gpu.last[0].persist_kv);
     options.l2_persist = FA_L2_PERSIST_KV;
     assert_true(time_ok().persist_kv);
@@ -581,29 +564,20 @@ static fa_status no_memory(fa_device *device, size_t bytes, fa_ptr *pointer, fa_
 /* After the samples, on inputs that an earlier launch has seen (test_invariance.c): here it ends at once. */
 FRESH(the_time_is_tried_on_seen_inputs)
 {
-    fa_timing t;
     fake_gpu_make(&gpu, 100.0, 0);
     gpu.device.alloc = no_memory;
     gpu.candidate[0].buffers.layout[FA_Q] = (fa_layout){.blocks = 1, .block_count = 8};
-    assert_int_equal(fa_time(&gpu.candidate[0], &options, &t, &why), FA_ERROR);
-    assert_non_null(strstr(why.text, "a copy of the inputs"));
-    assert_false(t.done);
+    time_ends(FA_ERROR, "a copy of the inputs");
 }
 
 FRESH(no_clock_no_time)
 {
     fake_gpu_make(&gpu, 100.0, 0);
     gpu.device.sample = NULL;
-    fa_timing t;
-    assert_int_equal(fa_time(&gpu.candidate[0], &options, &t, &why), FA_NOT_RUN);
-    assert_false(t.done);
+    time_ends(FA_NOT_RUN, "");
 }
 
-static double slow_once(fake_gpu *g, int kernel, long n)
-{
-    (void)g;
-    return kernel < 0 ? 1.0 : n == 12 ? 10.4 : 11.0;
-}
+static double slow_once(fake_gpu *g, int kernel, long n) { return kernel < 0 ? 1.0 : n == 12 ? 10.4 : 11.0; }
 
 static fa_timing time_beaten(double beat_us)
 {
@@ -613,17 +587,8 @@ static fa_timing time_beaten(double beat_us)
     return timing;
 }
 
-static double half_clock(fake_gpu *g, long n)
-{
-    (void)g;
-    return n < 200 ? 990 : 1980;
-}
-
-static bool one_throttled(fake_gpu *g, long n)
-{
-    (void)g;
-    return n == 14;
-}
+static double half_clock(fake_gpu *g, long n) { return n < 200 ? 990 : 1980; }
+static bool one_throttled(fake_gpu *g, long n) { return n == 14; }
 
 FRESH(a_loser_is_not_timed_to_the_end)
 {
