@@ -74,6 +74,7 @@ int unit_setup(void **state)
     return 0;
 }
 
+/* Every rule follows the type's unit roundoff: of BF16 2^-8. */
 TEST(good_kernels_pass)
 {
     const fa_problem shapes[] = {
@@ -82,10 +83,13 @@ TEST(good_kernels_pass)
         shape(1, 2, 2, 65, 33, 80, true),  shape(1, 2, 1, 17, 129, 128, false), shape(1, 8, 2, 1, 199, 128, false),
         shape(1, 1, 1, 5, 255, 256, true), shape(1, 1, 1, 2, 4096, 16, true),
     };
-    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-        for (int dist = 0; dist <= FA_DIST_CLIFF; dist++)
-            for (uint64_t seed = 0; seed < (shapes[i].seq_kv <= 17 ? 12u : 1u); seed++) {
-                CLEANUP(close_bench) bench b = open_bench(shapes[i], (fa_dist)dist, seed, false);
+    for (size_t i = 0; i < 2 * sizeof shapes / sizeof *shapes; i++)
+        for (int dist = 0; dist <= FA_DIST_CLIFF; dist++) {
+            fa_problem problem = shapes[i / 2];
+            problem.dtype = i % 2 ? FA_DTYPE_BF16 : FA_DTYPE_FP16;
+            const uint64_t seeds = problem.seq_kv <= 17 && i % 2 == 0 ? 12 : 1;
+            for (uint64_t seed = 0; seed < seeds; seed++) {
+                CLEANUP(close_bench) bench b = open_bench(problem, (fa_dist)dist, i % 2 ? 3 : seed, false);
                 for (sim_fault kind = SIM_GOOD; kind <= SIM_GOOD_SUM_P16; kind++) {
                     const fa_verdict v = judge_fault(&b, kind);
                     if (!v.passed)
@@ -93,26 +97,7 @@ TEST(good_kernels_pass)
                     assert_string_equal(v.failure, "");
                 }
             }
-}
-
-/* BF16: every rule follows the type's unit roundoff, 2^-8. */
-TEST(good_kernels_pass_in_bf16)
-{
-    fa_problem shapes[] = {shape(1, 1, 1, 1, 1, 16, false),  shape(1, 2, 1, 1, 5, 16, false),
-                           shape(1, 1, 1, 15, 17, 16, true), shape(2, 2, 1, 63, 64, 32, true),
-                           shape(1, 2, 2, 65, 33, 80, true), shape(1, 2, 1, 17, 129, 128, false),
-                           shape(1, 1, 1, 2, 4096, 16, true)};
-    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
-        shapes[i].dtype = FA_DTYPE_BF16;
-        for (int dist = 0; dist <= FA_DIST_CLIFF; dist++) {
-            CLEANUP(close_bench) bench b = open_bench(shapes[i], (fa_dist)dist, 3, false);
-            for (sim_fault kind = SIM_GOOD; kind <= SIM_GOOD_SUM_P16; kind++) {
-                const fa_verdict v = judge_fault(&b, kind);
-                if (!v.passed)
-                    fail_msg("shape %zu dist %d kind %d: %s", i, dist, (int)kind, v.failure);
-            }
         }
-    }
 }
 
 TEST(wrong_kernels_fail_in_bf16)

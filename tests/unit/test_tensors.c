@@ -26,25 +26,6 @@ TEST(halves_round_trip)
     }
 }
 
-/* Between any two neighbours: the middle goes to the even one, a hair to either side to the nearer. */
-TEST(halves_round_to_nearest_even)
-{
-    for (uint32_t half = 0; half < 0x7BFF; half++) {
-        const float low = fa_half_to_float((uint16_t)half), high = fa_half_to_float((uint16_t)(half + 1));
-        const float middle = 0.5f * (low + high);
-        assert_int_equal(fa_float_to_half(middle), half % 2 ? half + 1 : half);
-        assert_int_equal(fa_float_to_half(nextafterf(middle, 0.0f)), half);
-        assert_int_equal(fa_float_to_half(nextafterf(middle, INFINITY)), half + 1);
-        assert_int_equal(fa_float_to_half(-middle), 0x8000 | (half % 2 ? half + 1 : half));
-    }
-    assert_int_equal(fa_float_to_half(nextafterf(65520.0f, 0.0f)), 0x7BFF);
-    assert_int_equal(fa_float_to_half(65520.0f), 0x7C00);
-    assert_int_equal(fa_float_to_half(65519.996f), 0x7BFF);
-    assert_int_equal(fa_float_to_half(65536.0f), 0x7C00);
-    assert_int_equal(fa_float_to_half(-INFINITY), 0xFC00);
-    assert_int_equal(fa_float_to_half(1e-30f), 0);
-}
-
 TEST(bf16_is_the_upper_half_of_a_float)
 {
     for (uint32_t element = 0; element < 65536; element++) {
@@ -60,27 +41,33 @@ TEST(bf16_is_the_upper_half_of_a_float)
     assert_true(isnan(fa_element_to_float(FA_DTYPE_BF16, fa_element_of_float(FA_DTYPE_BF16, nan))));
 }
 
-TEST(bf16_rounds_to_nearest_even)
+/* Between any two neighbours: the middle goes to the even one, a hair to either side to the nearer. */
+TEST(sixteen_bits_round_to_nearest_even)
 {
-    for (uint32_t element = 1; element < 0x7F7F; element++) {
-        const float low = fa_element_to_float(FA_DTYPE_BF16, (uint16_t)element);
-        const float high = fa_element_to_float(FA_DTYPE_BF16, (uint16_t)(element + 1));
-        const float middle = low + 0.5f * (high - low);
-        const uint32_t even = element % 2 ? element + 1 : element;
-        assert_int_equal(fa_element_of_float(FA_DTYPE_BF16, middle), even);
-        assert_int_equal(fa_element_of_float(FA_DTYPE_BF16, nextafterf(middle, 0.0f)), element);
-        assert_int_equal(fa_element_of_float(FA_DTYPE_BF16, nextafterf(middle, INFINITY)), element + 1);
-        assert_int_equal(fa_element_of_float(FA_DTYPE_BF16, -middle), 0x8000 | even);
-        assert_true(fa_element_ulp(FA_DTYPE_BF16, (double)low) == (double)high - (double)low);
-        assert_true(fa_element_round(FA_DTYPE_BF16, middle) ==
-                    fa_element_to_float(FA_DTYPE_BF16, fa_element_of_float(FA_DTYPE_BF16, middle)));
-    }
+    for (fa_dtype type = FA_DTYPE_FP16; type <= FA_DTYPE_BF16; type++)
+        for (uint32_t element = type == FA_DTYPE_BF16; element < (type == FA_DTYPE_FP16 ? 0x7BFF : 0x7F7F); element++) {
+            const float low = fa_element_to_float(type, (uint16_t)element);
+            const float high = fa_element_to_float(type, (uint16_t)(element + 1)), middle = low + 0.5f * (high - low);
+            const uint32_t even = element % 2 ? element + 1 : element;
+            assert_int_equal(fa_element_of_float(type, middle), even);
+            assert_int_equal(fa_element_of_float(type, nextafterf(middle, 0.0f)), element);
+            assert_int_equal(fa_element_of_float(type, nextafterf(middle, INFINITY)), element + 1);
+            assert_int_equal(fa_element_of_float(type, -middle), 0x8000 | even);
+            if (element > 0)
+                assert_true(fa_element_ulp(type, (double)low) == (double)high - (double)low);
+            assert_true(fa_element_round(type, middle) == fa_element_to_float(type, (uint16_t)even));
+        }
+    assert_int_equal(fa_float_to_half(nextafterf(65520.0f, 0.0f)), 0x7BFF);
+    assert_int_equal(fa_float_to_half(65520.0f), 0x7C00);
+    assert_int_equal(fa_float_to_half(65519.996f), 0x7BFF);
+    assert_int_equal(fa_float_to_half(65536.0f), 0x7C00);
+    assert_int_equal(fa_float_to_half(-INFINITY), 0xFC00);
+    assert_int_equal(fa_float_to_half(1e-30f), 0);
     assert_int_equal(fa_element_of_float(FA_DTYPE_BF16, 3.4e38f), 0x7F80);
     assert_int_equal(fa_element_of_float(FA_DTYPE_BF16, -INFINITY), 0xFF80);
     assert_true(fa_element_round(FA_DTYPE_BF16, 3.4e38f) == 0x1.FEp127f); /* saturates */
 }
 
-/* Spacing, and the unit roundoff that tolerances follow: 2^-11 and 2^-8. */
 /* 256 patterns: each is itself again; between neighbours as above; what is too large saturates. */
 TEST(e4m3_saturates_and_rounds_to_nearest_even)
 {
@@ -162,19 +149,15 @@ TEST(an_fp8_cache_leaves_q_alone)
     fa_tensors_free(&of);
 }
 
+/* The unit roundoff that tolerances follow: 2^-11 and 2^-8. */
 TEST(types_have_their_precision)
 {
-    for (uint32_t half = 1; half < 0x7BFF; half++) {
-        const float low = fa_half_to_float((uint16_t)half), high = fa_half_to_float((uint16_t)(half + 1));
-        assert_true(fa_element_ulp(FA_DTYPE_FP16, (double)low) == (double)high - (double)low);
-    }
     assert_true(fa_element_ulp(FA_DTYPE_FP16, 1.0) == 2 * 0x1p-11 && fa_element_ulp(FA_DTYPE_BF16, 1.0) == 2 * 0x1p-8);
     assert_int_equal(fa_dtype_bits(FA_DTYPE_FP16), 11);
     assert_int_equal(fa_dtype_bits(FA_DTYPE_BF16), 8);
     assert_true(fa_dtype_coarseness(FA_DTYPE_FP16) == 1.0 && fa_dtype_coarseness(FA_DTYPE_BF16) == 8.0);
 }
 
-/* Every logit is far below 0, and they differ as normal ones do. */
 TEST(the_largest_element_is_the_last_finite_one)
 {
     const fa_dtype types[] = {FA_DTYPE_FP16, FA_DTYPE_BF16, FA_DTYPE_E4M3};
@@ -186,6 +169,7 @@ TEST(the_largest_element_is_the_last_finite_one)
     }
 }
 
+/* Every logit is far below 0, and they differ as normal ones do. */
 TEST(low_logits_are_low)
 {
     const fa_problem p = shape(1, 2, 1, 9, 33, 64, false);
@@ -323,7 +307,6 @@ static fa_problem in_type(fa_problem problem, fa_dtype dtype)
     return problem;
 }
 
-/* Every key above all before it: a new maximum in every tile, whatever its size. Up to a million keys. */
 /* One element in a thousand is ten times as large, and none beside the tensor (make test-asan). */
 TEST(outliers_are_rare)
 {
@@ -338,6 +321,7 @@ TEST(outliers_are_rare)
     assert_in_range(outliers, 60, 100); /* of 80000 */
 }
 
+/* Every key above all before it: a new maximum in every tile, whatever its size. Up to a million keys. */
 TEST(ramps_are_strict)
 {
     const fa_problem shapes[] = {shape(1, 1, 1, 3, 2, 16, false),
