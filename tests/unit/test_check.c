@@ -55,6 +55,8 @@ typedef enum {
     WAY_LSE_ROW_OFF, /* the log-sum-exp of that row 1 too large */
     WAY_ROW_OFF,     /* one row half as large again, which a sample may leave out */
     WAY_DV_OFF,      /* gradients: one element of dV */
+    WAY_DK_JITTER,   /* later launches differ in the last bit of one of dK */
+    WAY_DK_ADDS,     /* they add to what the first one left in dK */
 } way;
 
 struct fa_kernel {
@@ -340,6 +342,10 @@ static void compute_gradients(const fa_kernel *kernel, const fa_params *p)
             *to = fa_float_to_half((float)g->exact[i]);
         }
     }
+    if (kernel->way == WAY_DK_JITTER && kernel->launches > 1)
+        of[1][3] ^= 1;
+    if (kernel->way == WAY_DK_ADDS && kernel->launches > 1)
+        of[1][3] = fa_float_to_half(2.0f * fa_half_to_float(of[1][3]) + 1.0f);
     if (kernel->way == WAY_DV_OFF)
         of[2][5] = fa_float_to_half(0.5f + fa_half_to_float(of[2][5]));
     fa_gradients_free(&every);
@@ -1170,6 +1176,32 @@ TEST(gradients_are_judged_by_tensor)
         }
         assert_true(s->result.draws[0].max_abs_err > 0);
         assert_int_equal(s->result.verdict_count, 0);
+    }
+}
+
+/* A repeat may differ within the rules, unless --deterministic asks for the same bits. */
+TEST(repeats_of_gradients_are_judged)
+{
+    const struct {
+        way way;
+        bool deterministic;
+        fa_status status;
+        const char *words;
+    } cases[] = {{WAY_GOOD, true, FA_PASS, ""},
+                 {WAY_DK_JITTER, false, FA_PASS, ""},
+                 {WAY_DK_JITTER, true, FA_WRONG, "dk: not deterministic: launch 2"},
+                 {WAY_DK_ADDS, false, FA_WRONG, "launch 2 on the same inputs is wrong, the first was right"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        setup *s = make(cases[i].way, WAY_NO_LIBRARY);
+        s->problem = s->kernel.problem =
+            (fa_problem){2, 2, 1, 10, 20, 32, true, 0.25f, .backward = true, .deterministic = cases[i].deterministic};
+        s->options.check = FA_REFERENCE_CPU;
+        s->options.seeds = 1;
+        ends(s, cases[i].status, cases[i].words);
+        for (int32_t tensor = 0; tensor < 3; tensor++) {
+            const bool apart = tensor == FA_GRAD_DK && cases[i].way != WAY_GOOD && !cases[i].deterministic;
+            assert_int_equal(s->result.gradients[tensor].repeats_max_abs > 0, apart);
+        }
     }
 }
 

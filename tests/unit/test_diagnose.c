@@ -528,6 +528,25 @@ TEST(a_draw_says_its_lengths)
     }
 }
 
+/* Neither a larger scale nor another V, which right gradients of FP16 do not survive. */
+TEST(draws_of_gradients)
+{
+    const fa_options options = {.seed = 7, .seeds = 9, .dist = FA_DIST_NORMAL};
+    const fa_problem p = {1, 2, 2, 5, 9, 32, false, 0.2f, .backward = true};
+    for (int32_t index = 0; index < 9; index++) {
+        const fa_draw draw = fa_draw_of(&options, &p, index);
+        const bool asked = index == 0 || index == 8;
+        assert_int_equal(draw.as_asked, asked);
+        assert_true(draw.v_power == 0 && draw.lengths == 0 && draw.factor <= 3.0f);
+        assert_int_equal(draw.flat, !asked && index % 3 == 0);
+        if (asked || index % 3 == 0)
+            continue;
+        assert_int_equal(draw.dist, index % 3 == 1 ? FA_DIST_SHARP : FA_DIST_LOW);
+        assert_int_equal(draw.strides, index % 3 == 1 ? FA_STRIDES_PADDED : FA_STRIDES_BSHD);
+        assert_true(draw.factor == 1.0f);
+    }
+}
+
 TEST(v_in_k_follows_what_a_draw_makes_of_k)
 {
     const fa_problem p = {1, 2, 2, 1, 9, 24, false, 0.2f, .dim_v = 16, .v_in_k = true};

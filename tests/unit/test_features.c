@@ -169,6 +169,47 @@ TEST(draws_have_every_kind_of_length)
     }
 }
 
+/* What lies between sequences is poison, in Q, K and V; rows of a sequence are numbers. */
+TEST(gaps_are_poisoned)
+{
+    static const char *const given[] = {"--lengths 3:4,0:2,2:5", "--lengths 3:4,2:5 --page-size 4",
+                                        "--seq 3 --seq-kv 5 --page-size 4", "--seq 3 --seq-kv 5"};
+    for (size_t l = 0; l < sizeof given / sizeof *given; l++) {
+        char line[100];
+        snprintf(line, sizeof line, "--batch 2 --heads 2 --dim 16 %s", given[l]);
+        fa_problem p = make(line);
+        CLEANUP(fa_tensors_free) fa_tensors t = fa_tensors_make(&p, FA_DIST_NORMAL, 3);
+        const uint16_t *const of[3] = {t.q, t.k, t.v};
+        const size_t rows[3] = {t.q_count / 16, t.k_count / 16, t.k_count / 16};
+        for (int tensor = 0; tensor < 3; tensor++)
+            for (size_t i = 0; i < rows[tensor]; i++) {
+                const bool used =
+                    tensor == 0 ? fa_problem_row(&p, (int64_t)i).used : fa_problem_key_at(&p, (int64_t)i).used;
+                for (int d = 0; d < 16; d++)
+                    assert_int_equal(of[tensor][i * 16 + (size_t)d] == FA_POISON, !used);
+            }
+        drop(&p);
+    }
+}
+
+/* Other lengths in the same pages, laid out as asked and in another order. */
+TEST(draws_keep_the_size_of_pages)
+{
+    static const char *const layouts[] = {"nhd", "hnd"};
+    for (int hnd = 0; hnd < 2; hnd++) {
+        char line[100];
+        snprintf(line, sizeof line, "--lengths 3:40,2:50 --page-size 4 --page-layout %s", layouts[hnd]);
+        fa_problem p = make(line);
+        const fa_draw draw = {.seed = 5, .lengths = 2};
+        fa_problem drawn = fa_draw_problem(&draw, &p);
+        assert_true(drawn.pages->size == 4 && drawn.pages->nhd == !hnd && drawn.pages->count == p.pages->count);
+        assert_true(memcmp(drawn.pages->table, p.pages->table, 8 * sizeof *p.pages->table) != 0);
+        assert_true(drawn.lengths->kv[0] == 50 || drawn.lengths->kv[1] == 40 || drawn.lengths->q[0] == 2);
+        fa_draw_problem_free(&p, &drawn);
+        drop(&p);
+    }
+}
+
 /* An element of Q ('q'), K or V times its descale, or of a bias. */
 static long double element(const fa_problem *p, const fa_tensors *t, char of, const fa_row *at, uint16_t bits)
 {

@@ -25,6 +25,32 @@ TEST(canonical_numbers)
     assert_int_equal(p.seq_kv, 512);
 }
 
+/* Of 2 sequences of 4 heads over 2 K/V heads, 3 queries, 5 keys, dim 32: by hand. */
+TEST(bytes_and_flop_of_each_kind)
+{
+    static const struct {
+        const char *more;
+        double bytes, flop;
+    } cases[] = {
+        {"", 24 * 64 + 24 * 64 + 20 * 64 * 2, 4 * 32 * 120},
+        {" --dim-v 16", 24 * 64 + 24 * 32 + 20 * (64 + 32), 2 * 48 * 120},
+        {" --dim-v 16 --v-in-k", 24 * 64 + 24 * 32 + 20 * 64, 2 * 48 * 120},
+        {" --kv-dtype e4m3", 24 * 64 + 24 * 64 + 20 * 32 * 2, 4 * 32 * 120},
+        {" --dtype e4m3", 24 * 32 + 24 * 64 + 20 * 32 * 2, 4 * 32 * 120},
+        {" --causal", 24 * 64 + 24 * 64 + 20 * 64 * 2, 4 * 32 * 8 * 12},
+        {" --dim-v 16 --op backward", 24 * (2 * 64 + 2 * 32 + 4) + 20 * 2 * (64 + 32), 5 * 48 * 120},
+        {" --lengths 3:5,1:2", 4 * 4 * 128 + 2 * 7 * 128, 4 * 32 * 4 * 17},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char line[160];
+        snprintf(line, sizeof line, "--batch 2 --heads 4 --kv-heads 2 --seq 3 --seq-kv 5 --dim 32%s", cases[i].more);
+        fa_problem p = make(line);
+        if (fa_problem_bytes(&p) != cases[i].bytes || fa_problem_flop(&p) != cases[i].flop)
+            fail_msg("%s: %.0f bytes, %.0f FLOP", line, fa_problem_bytes(&p), fa_problem_flop(&p));
+        fa_problem_free(&p);
+    }
+}
+
 /* Pairs counted one by one. */
 static int64_t count_pairs(const fa_problem *p)
 {

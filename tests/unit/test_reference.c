@@ -273,6 +273,28 @@ TEST(long_sequences_are_sampled)
     fa_reference_free(&other);
 }
 
+/* Rows between sequences are never taken, and of every sequence the first and the last row of a head are. */
+TEST(the_ends_of_every_sequence_are_sampled)
+{
+    const fa_lengths lengths[2] = {{3, {0, 2, 3}, {3, 2, 4}, {0, 1, 4, 9}, {0, 4, 6, 10}},
+                                   {3, {0, 900, 1600}, {7, 900, 1600}, {0, 1, 905, 2510}, {0, 8, 911, 2520}}};
+    for (int of = 0; of < 2; of++) {
+        fa_problem p = shape(3, 4, 2, lengths[of].q[2], lengths[of].kv[2], 256, false);
+        p.lengths = &lengths[of];
+        int64_t count = 0, *rows = fa_choose_rows(&p, 64, 5, &count), ends = 0;
+        assert_int_equal(fa_chooses_all_rows(&p), of == 0);
+        if (of == 0 ? count != 4 * 5 : count >= 4 * 2500)
+            fail_msg("case %d: %lld rows", of, (long long)count);
+        for (int64_t i = 0; i < count; i++) {
+            const fa_row at = fa_problem_row(&p, rows[i]);
+            assert_true(at.used && (i == 0 || rows[i] > rows[i - 1]));
+            ends += at.head == at.batch % 4 && (at.row == 0 || at.row == at.seq_q - 1);
+        }
+        assert_int_equal(ends, 4);
+        free(rows);
+    }
+}
+
 /* Sixteen rows at least, whatever a row costs: all where there are no more. */
 TEST(sixteen_rows_whatever_they_cost)
 {
@@ -433,8 +455,8 @@ TEST(suspects_join_the_sample)
 {
     enum { ALL = 1000 };
     const int64_t sample[] = {0, 7, 500, 999};
-    double suspects[ALL] = {[7] = 1.0, [8] = 0.5, [300] = INFINITY};
-    int64_t count, *rows = fa_choose_suspects(sample, 4, suspects, ALL, &count);
+    double suspects[ALL] = {[0] = 2.0, [7] = 1.0, [8] = 0.5, [300] = INFINITY};
+    int64_t count, *rows = fa_choose_suspects(sample + 1, 3, suspects, ALL, &count);
     const int64_t few[] = {0, 7, 8, 300, 500, 999};
     assert_int_equal(count, 6);
     assert_memory_equal(rows, few, sizeof few);
