@@ -99,10 +99,8 @@ int main(int argc, char *argv[])
         return fa_report_facts(&options);
     if (status == FA_PASS)
         fa_emu_preload((fa_sanitize)options.sanitize, argv);
-    if (status == FA_PASS)
-        status = fa_runs_make(argc, argv, &options, &runs, &why);
-    if (status == FA_PASS)
-        status = fa_records_begin(&options, &runs, &records, &why);
+    FA_THEN(status, fa_runs_make(argc, argv, &options, &runs, &why));
+    FA_THEN(status, fa_records_begin(&options, &runs, &records, &why));
     if (status == FA_PASS)
         fa_pool_begin(&pool, work, &runs);
     const fa_result *result;

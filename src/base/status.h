@@ -36,6 +36,9 @@ fa_status fa_refuse(fa_reason *why, fa_status status, const char *format, ...) _
             return try_status_;                     \
     } while (0)
 
+/* The next step of several that share their cleaning up: only while none has failed. */
+#define FA_THEN(status, expression) ((status) = (status) == FA_PASS ? (expression) : (status))
+
 /* A bug or a broken environment: prints file, line, expression and the message, and aborts. */
 #define FA_ASSERT(condition, ...)                                      \
     do {                                                               \

@@ -120,8 +120,7 @@ static fa_status check_inputs(fa_session *s, const fa_problem *asked, bool first
     if (s->options->load || s->draw->given) {
         status = load(s, asked, &loaded.tensors, why);
         s->kept = &loaded;
-        if (status == FA_PASS)
-            status = check_tensors(s, first, why);
+        FA_THEN(status, check_tensors(s, first, why));
         fa_kept_free(&loaded);
         return status;
     }
@@ -237,8 +236,7 @@ static fa_status put_back(fa_session *s, int32_t index, fa_reason *why)
     if (status == FA_PASS && !draw.given)
         status = fa_judge_give_forward(s, why);
     fa_session_gpu_lock(s, FA_GPU_LOCK_SHARED);
-    if (status == FA_PASS)
-        status = fa_buffers_fill(&s->candidate->buffers, draw.given ? &loaded : &s->kept->tensors, why);
+    FA_THEN(status, fa_buffers_fill(&s->candidate->buffers, draw.given ? &loaded : &s->kept->tensors, why));
     if (draw.given)
         fa_tensors_free(&loaded);
     else
@@ -282,8 +280,7 @@ fa_status fa_check(fa_candidate *candidate, const fa_options *options, fa_check_
     fa_status status = options->workload != NULL ? fa_workload_tolerance(options->definition, options->workload,
                                                                          &result->published.tolerance, why)
                                                  : FA_PASS;
-    if (status == FA_PASS)
-        status = check_seeds(&s, why);
+    FA_THEN(status, check_seeds(&s, why));
     return close_session(&s, status == FA_PASS ? fa_findings_verdict(candidate->device->found, why) : status, why);
 }
 
@@ -301,8 +298,7 @@ fa_status fa_check_again(fa_candidate *candidate, const fa_options *options, uin
     fa_session s = open_session(candidate, options, true, &second);
     fa_reason inner = {""};
     fa_status status = fa_judge_need_reference(&s, &inner);
-    if (status == FA_PASS)
-        status = check_seed(&s, &draw, false, &inner);
+    FA_THEN(status, check_seed(&s, &draw, false, &inner));
     close_session(&s, status, &inner);
     if (status == FA_PASS)
         return FA_PASS;

@@ -115,11 +115,9 @@ static fa_status load_plain(const fa_candidate *candidate, fa_device_reference *
     other->bytes =
         (other->gradients ? other->skipped + fa_gradient_doubles(candidate->problem) : forward) * sizeof(double);
     fa_status status = check_work(candidate, other, why);
-    if (status == FA_PASS)
-        status = fa_device_is_emu(device) ? fa_compile_emu(&spec, FA_SANITIZE_NONE, module, why)
-                                          : fa_compile_cuda(&spec, module, why);
-    if (status == FA_PASS)
-        status = device->load(device, &spec, module, candidate->problem, &other->kernel, why);
+    FA_THEN(status, fa_device_is_emu(device) ? fa_compile_emu(&spec, FA_SANITIZE_NONE, module, why)
+                                             : fa_compile_cuda(&spec, module, why));
+    FA_THEN(status, device->load(device, &spec, module, candidate->problem, &other->kernel, why));
     free(module);
     return status;
 }
@@ -134,8 +132,7 @@ void fa_device_reference_open(const fa_candidate *candidate, fa_device_reference
     other->rows = (size_t)fa_problem_rows(candidate->problem);
     other->count = fa_problem_o_count(candidate->problem);
     fa_status status = other->plain ? load_plain(candidate, other, &why) : load_library(candidate, other, &why);
-    if (status == FA_PASS)
-        status = device->alloc(device, other->bytes, &other->out, &why);
+    FA_THEN(status, device->alloc(device, other->bytes, &other->out, &why));
     if (status != FA_PASS)
         drop(device, other, why.text, missing);
     else

@@ -173,11 +173,9 @@ static fa_status build_nvrtc(const fa_job *work, const char *text, const char *f
     if (status == FA_PASS && work->device_source.count > 0)
         status = fa_read_file(source, &rewritten, &size, why);
     fa_forwards headers = fa_forwards_make(FA_FORWARD_NVRTC, work->own_headers != NULL ? work->own_headers : "");
-    if (status == FA_PASS)
-        status = fa_nvrtc_compile(rewritten != NULL ? rewritten : text, work->source, &headers, options, work->count,
-                                  &cubin, &size, log, why);
-    if (status == FA_PASS)
-        status = fa_write_file(object, cubin, size, why);
+    FA_THEN(status, fa_nvrtc_compile(rewritten != NULL ? rewritten : text, work->source, &headers, options, work->count,
+                                     &cubin, &size, log, why));
+    FA_THEN(status, fa_write_file(object, cubin, size, why));
     fa_device_source_unlink(&work->device_source, folder);
     fa_forwards_free(&headers);
     free(rewritten);
@@ -194,8 +192,7 @@ static fa_status build_nvcc(const fa_job *work, const char *text, const char *fo
     char *object = fa_format("%s/module.cubin", folder), *source = NULL;
     options_of(work, options);
     fa_status status = fa_device_source_write(&work->device_source, work->source, folder, &source, why);
-    if (status == FA_PASS)
-        status = nvcc_compile(source, options, work->count, object, log, why);
+    FA_THEN(status, nvcc_compile(source, options, work->count, object, log, why));
     fa_device_source_unlink(&work->device_source, folder);
     free(source);
     free(object);
@@ -207,8 +204,7 @@ fa_status fa_compile_file(const char *source, const char *arch, char cubin_path[
     fa_job *work = fa_alloc(sizeof *work);
     fa_cache_entry entry;
     fa_status status = make_job(source, arch, FA_COMPILER_NVRTC, NULL, work, why);
-    if (status == FA_PASS)
-        status = fa_job_obtain(work, build_nvrtc, &entry, why);
+    FA_THEN(status, fa_job_obtain(work, build_nvrtc, &entry, why));
     if (status == FA_PASS)
         snprintf(cubin_path, 1024, "%s/module.cubin", entry.folder);
     fa_job_free(work);
@@ -227,8 +223,7 @@ fa_status fa_compile_ptx(const fa_spec *spec, fa_module *module, fa_reason *why)
     fa_cache_entry entry;
     snprintf(module->ptx_arch, sizeof module->ptx_arch, "compute_%.3s", spec->arch + strlen("sm_"));
     fa_status status = make_job(spec->source, module->ptx_arch, FA_COMPILER_NVRTC, spec, work, why);
-    if (status == FA_PASS)
-        status = fa_job_obtain(work, build_nvrtc, &entry, why);
+    FA_THEN(status, fa_job_obtain(work, build_nvrtc, &entry, why));
     if (status == FA_PASS)
         snprintf(module->path, sizeof module->path, "%s/module.cubin", entry.folder);
     fa_job_free(work);
@@ -303,8 +298,7 @@ fa_status fa_compile_cuda(const fa_spec *spec, fa_module *module, fa_reason *why
     *module = (fa_module){.cache_hit = false};
     fa_job *work = fa_alloc(sizeof *work);
     fa_status status = make_job(spec->source, spec->arch, spec->compiler, spec, work, why);
-    if (status == FA_PASS)
-        status = fa_job_obtain(work, spec->compiler == FA_COMPILER_NVRTC ? build_nvrtc : build_nvcc, &entry, why);
+    FA_THEN(status, fa_job_obtain(work, spec->compiler == FA_COMPILER_NVRTC ? build_nvrtc : build_nvcc, &entry, why));
     if (status == FA_PASS) {
         fa_job_describe(work, module);
         module->cache_hit = entry.hit;

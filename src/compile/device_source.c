@@ -316,8 +316,7 @@ fa_status fa_device_source_read(const fa_spec *spec, fa_device_compiler whom, fa
     if (spec->asked != NULL)
         return FA_PASS;
     fa_status status = fa_source_files_read(spec->source, &spec->include, &r.paths, why);
-    if (status == FA_PASS)
-        status = rewrite(&r, made, why);
+    FA_THEN(status, rewrite(&r, made, why));
     if (status != FA_PASS || !r.changed) {
         const bool plain_functions = made->plain_functions;
         fa_device_source_free(made);

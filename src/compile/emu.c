@@ -292,12 +292,9 @@ static fa_status build(const fa_job *work, const char *text, const char *folder,
                .rewritten = fa_format("%s/kernel.ii", folder),
                .forward = forward_option(folder)};
     fa_status status = fa_forward_write(s.forward + strlen("-I"), why);
-    if (status == FA_PASS)
-        status = fa_device_source_write(&work->device_source, work->source, folder, &s.source, why);
-    if (status == FA_PASS)
-        status = preprocess(&s, why);
-    if (status == FA_PASS)
-        status = compile(&s, why);
+    FA_THEN(status, fa_device_source_write(&work->device_source, work->source, folder, &s.source, why));
+    FA_THEN(status, preprocess(&s, why));
+    FA_THEN(status, compile(&s, why));
     fa_device_source_unlink(&work->device_source, folder);
     unlink(s.preprocessed);
     unlink(s.rewritten);
@@ -319,8 +316,7 @@ static fa_status read_info(const fa_spec *spec, fa_module *module, fa_reason *wh
     const fa_kernel_info *info = dlsym(handle, "fa_info");
     fa_status status =
         fa_job_need_symbols(spec, dlsym(handle, "fa_kernel") != NULL, info != NULL && info->abi == FA_ABI, why);
-    if (status == FA_PASS)
-        status = fa_job_check_info(spec, info, why);
+    FA_THEN(status, fa_job_check_info(spec, info, why));
     module->has_before = dlsym(handle, "fa_before") != NULL;
     module->has_after = dlsym(handle, "fa_after") != NULL;
     const fa_plan *plan = dlsym(handle, "fa_launch_plan");
@@ -368,10 +364,8 @@ fa_status fa_compile_emu(const fa_spec *spec, fa_sanitize sanitize, fa_module *m
     FA_TRY(need_runtime(sanitize, why));
     fa_job *work = fa_alloc(sizeof *work);
     fa_status status = make_job(spec, sanitize, work, why);
-    if (status == FA_PASS)
-        status = fa_job_obtain(work, build, &entry, why);
-    if (status == FA_PASS)
-        status = describe(spec, work, &entry, module, why);
+    FA_THEN(status, fa_job_obtain(work, build, &entry, why));
+    FA_THEN(status, describe(spec, work, &entry, module, why));
     fa_job_free(work);
     module->seconds = fa_now_s() - start;
     return status;

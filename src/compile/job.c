@@ -234,14 +234,10 @@ static fa_status build_entry(const fa_job *job, fa_job_build *build, fa_cache_en
     size_t size = 0;
     FA_TRY(fa_read_file(job->source, &text, &size, why));
     fa_status status = build(job, text, entry->folder, &log, why);
-    if (status == FA_PASS)
-        status = check_unchanged(job, why);
-    if (status == FA_PASS)
-        status = write_into(entry->folder, "log", log, strlen(log), why);
-    if (status == FA_PASS)
-        status = write_into(entry->folder, "source.cu", text, size, why);
-    if (status == FA_PASS)
-        status = fa_cache_publish(&job->key, entry, why);
+    FA_THEN(status, check_unchanged(job, why));
+    FA_THEN(status, write_into(entry->folder, "log", log, strlen(log), why));
+    FA_THEN(status, write_into(entry->folder, "source.cu", text, size, why));
+    FA_THEN(status, fa_cache_publish(&job->key, entry, why));
     free(log);
     free(text);
     return status;

@@ -267,10 +267,8 @@ fa_status fa_sass_read(const char *cubin_path, fa_sass *sass, fa_reason *why)
         status = fa_read_file(kept, &listing, &size, why);
     } else {
         status = disassemble(cubin_path, &listing, why);
-        if (status == FA_PASS)
-            status = fa_write_file(kept, listing, strlen(listing), why);
-        if (status == FA_PASS)
-            status = fa_cache_publish(&key, &entry, why);
+        FA_THEN(status, fa_write_file(kept, listing, strlen(listing), why));
+        FA_THEN(status, fa_cache_publish(&key, &entry, why));
         if (status != FA_PASS)
             fa_cache_discard(&entry);
     }

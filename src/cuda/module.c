@@ -192,8 +192,7 @@ fa_status fa_cuda_load_own(fa_cuda *cuda, const char *name, CUmodule *module, fa
     char *source = fa_format("%s/src/cuda/%s.cu", fa_home(), name), cubin[1024], *image = NULL;
     size_t size = 0;
     fa_status status = fa_compile_file(source, cuda->info.arch, cubin, why);
-    if (status == FA_PASS)
-        status = fa_read_file(cubin, &image, &size, why);
+    FA_THEN(status, fa_read_file(cubin, &image, &size, why));
     if (status == FA_PASS) {
         const CUresult code = cuda->api.cuModuleLoadData(module, image);
         status = code == CUDA_SUCCESS ? FA_PASS : fa_cuda_refuse(cuda, code, "cuModuleLoadData", why);

@@ -122,18 +122,11 @@ static uint64_t nanoseconds(void)
 static uint64_t lanemask(fa_ptx_special which, uint32_t lane)
 {
     const uint32_t self = 1u << lane, below = self - 1;
-    switch (which) {
-    case FA_PTX_SREG_LANEMASK_EQ:
-        return self;
-    case FA_PTX_SREG_LANEMASK_LE:
-        return below | self;
-    case FA_PTX_SREG_LANEMASK_LT:
-        return below;
-    case FA_PTX_SREG_LANEMASK_GE:
-        return ~below;
-    default:
-        return (uint32_t) ~(below | self);
-    }
+    return which == FA_PTX_SREG_LANEMASK_EQ   ? self
+           : which == FA_PTX_SREG_LANEMASK_LE ? below | self
+           : which == FA_PTX_SREG_LANEMASK_LT ? below
+           : which == FA_PTX_SREG_LANEMASK_GE ? ~below
+                                              : ~(below | self);
 }
 
 static uint64_t clocks(fa_ptx_special which)
@@ -151,33 +144,21 @@ static uint64_t of_cluster(const fa_emu_worker *worker, fa_ptx_special which)
 {
     const fa_emu_thread *t = &worker->current->thread;
     const uint32_t size = t->cluster_size;
-    switch (which) {
-    case FA_PTX_SREG_CLUSTERID_X:
-        return t->block.x / size;
-    case FA_PTX_SREG_CLUSTERID_Y:
-        return t->block.y;
-    case FA_PTX_SREG_CLUSTERID_Z:
-        return t->block.z;
-    case FA_PTX_SREG_NCLUSTERID_X:
-        return t->grid_dim.x / size;
-    case FA_PTX_SREG_NCLUSTERID_Y:
-        return t->grid_dim.y;
-    case FA_PTX_SREG_NCLUSTERID_Z:
-        return t->grid_dim.z;
-    case FA_PTX_SREG_CLUSTER_CTAID_X:
-    case FA_PTX_SREG_CLUSTER_CTARANK:
-        return t->cluster_rank;
-    case FA_PTX_SREG_CLUSTER_NCTAID_X:
-    case FA_PTX_SREG_CLUSTER_NCTARANK:
-        return size;
-    case FA_PTX_SREG_CLUSTER_NCTAID_Y:
-    case FA_PTX_SREG_CLUSTER_NCTAID_Z:
-        return 1;
-    case FA_PTX_SREG_IS_EXPLICIT_CLUSTER:
-        return worker->launch->explicit_cluster;
-    default: /* %cluster_ctaid.y, .z */
-        return 0;
-    }
+    /* %cluster_ctaid.y, .z are 0 */
+    const uint64_t values[] = {[FA_PTX_SREG_CLUSTERID_X] = t->block.x / size,
+                               [FA_PTX_SREG_CLUSTERID_Y] = t->block.y,
+                               [FA_PTX_SREG_CLUSTERID_Z] = t->block.z,
+                               [FA_PTX_SREG_NCLUSTERID_X] = t->grid_dim.x / size,
+                               [FA_PTX_SREG_NCLUSTERID_Y] = t->grid_dim.y,
+                               [FA_PTX_SREG_NCLUSTERID_Z] = t->grid_dim.z,
+                               [FA_PTX_SREG_CLUSTER_CTAID_X] = t->cluster_rank,
+                               [FA_PTX_SREG_CLUSTER_CTARANK] = t->cluster_rank,
+                               [FA_PTX_SREG_CLUSTER_NCTAID_X] = size,
+                               [FA_PTX_SREG_CLUSTER_NCTARANK] = size,
+                               [FA_PTX_SREG_CLUSTER_NCTAID_Y] = 1,
+                               [FA_PTX_SREG_CLUSTER_NCTAID_Z] = 1,
+                               [FA_PTX_SREG_IS_EXPLICIT_CLUSTER] = worker->launch->explicit_cluster};
+    return values[which];
 }
 
 static uint64_t special(fa_ptx_special which)

@@ -153,8 +153,7 @@ fa_status fa_definition_read(const char *definition, const char *workload, fa_de
     fa_status status = fa_published_open(definition, workload, &p, why);
     if (status == FA_PASS && workload != NULL)
         status = add_sizes(&p, words, why);
-    if (status == FA_PASS)
-        status = add_fixed(&p, words, why);
+    FA_THEN(status, add_fixed(&p, words, why));
     words->values = status == FA_PASS && fa_published_has_values(&p);
     fa_published_close(&p);
     return status;
@@ -165,8 +164,7 @@ fa_status fa_definition_lengths(const char *definition, const char *workload, in
 {
     fa_published p;
     fa_status status = fa_published_open(definition, workload, &p, why);
-    if (status == FA_PASS)
-        status = read_lengths(&p, q, kv, count, why);
+    FA_THEN(status, read_lengths(&p, q, kv, count, why));
     fa_published_close(&p);
     return status;
 }

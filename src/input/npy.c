@@ -339,14 +339,11 @@ fa_status fa_npy_load(const fa_problem *problem, const char *folder, fa_tensors 
                          .k_count = fa_problem_k_count(problem),
                          .v_count = fa_problem_v_count(problem)};
     fa_status status = load_one(folder, "q", &q, &loaded.q, NULL, why);
-    if (status == FA_PASS)
-        status = load_one(folder, "k", &k, &loaded.k, NULL, why);
-    if (status == FA_PASS)
-        status = load_one(folder, "v", &v, &loaded.v, NULL, why);
+    FA_THEN(status, load_one(folder, "k", &k, &loaded.k, NULL, why));
+    FA_THEN(status, load_one(folder, "v", &v, &loaded.v, NULL, why));
     if (status == FA_PASS && problem->backward)
         status = load_one(folder, "dout", &o, &loaded.dout, NULL, why);
-    if (status == FA_PASS)
-        status = check_distinct(&loaded, why);
+    FA_THEN(status, check_distinct(&loaded, why));
     if (status == FA_PASS) {
         fa_tensors_complete(problem, 42, &loaded);
         status = load_descales(problem, folder, &loaded.scores, why);

@@ -148,11 +148,9 @@ static fa_status add_words(const char *line, int32_t number, fa_runs *runs, fa_r
     run->line = fa_format("%s", line);
     run->text = fa_format("%s", line);
     fa_status status = fa_runs_split(run->text, words, &count, why);
-    if (status == FA_PASS)
-        status = fa_options_add(count, words, banned, &run->options, why);
+    FA_THEN(status, fa_options_add(count, words, banned, &run->options, why));
     join_command(run, runs->argc, runs->argv, count, words);
-    if (status == FA_PASS)
-        status = plan(run, why);
+    FA_THEN(status, plan(run, why));
     return add_location(runs, run, status, why);
 }
 
@@ -198,8 +196,7 @@ static fa_status add_line(const char *line, size_t size, int32_t number, fa_runs
     fa_grid grid = {.axes = 0};
     fa_status status = strlen(line) == size ? fa_runs_split(text, words, &count, why)
                                             : fa_refuse(why, FA_USAGE, "a zero byte in the line");
-    if (status == FA_PASS)
-        status = fa_grid_make(count, words, banned, &grid, why);
+    FA_THEN(status, fa_grid_make(count, words, banned, &grid, why));
     if (status == FA_PASS && runs->in == NULL && runs->count + grid.runs > LINES_MAX)
         status = fa_refuse(why, FA_USAGE, "more than %d runs: split the list, or add --stream", LINES_MAX);
     const fa_command at = {.options = {.line = number}};
@@ -292,8 +289,7 @@ static fa_status add_combinations(int argc, char *const argv[], fa_runs *runs, f
         fa_command *run = add_run(&options, (int32_t)i + 1, runs);
         run->text = (char *)words;
         join_command(run, argc, words, 0, NULL);
-        if (status == FA_PASS)
-            status = plan(run, why);
+        FA_THEN(status, plan(run, why));
         if (status != FA_PASS) {
             const fa_reason bare = *why;
             fa_refuse(why, status, "with %.1000s: %.3000s", values, bare.text);

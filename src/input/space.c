@@ -116,13 +116,10 @@ fa_status fa_source_space_read(const char *path, fa_source_space *space, fa_reas
         ((int32_t *)&space->first)[i] = FA_UNSET;
     FA_TRY(fa_read_file(path, &text, &size, why));
     fa_status status = check_text(path, text, size, why);
-    if (status == FA_PASS)
-        status = read_marked(path, text, "FA_SPACE", add_line, space, why);
-    if (status == FA_PASS)
-        status = read_marked(path, text, "FA_NEEDS", add_needs, space, why);
+    FA_THEN(status, read_marked(path, text, "FA_SPACE", add_line, space, why));
+    FA_THEN(status, read_marked(path, text, "FA_NEEDS", add_needs, space, why));
     fa_launch_lines lines = {.launch_count = 0};
-    if (status == FA_PASS)
-        status = fa_launch_lines_read(path, text, &lines, why);
+    FA_THEN(status, fa_launch_lines_read(path, text, &lines, why));
     space->launches = lines.launch_count > 0;
     fa_launch_lines_free(&lines);
     free(text);

@@ -98,8 +98,7 @@ static fa_status read_values(const fa_published *p, const fa_problem *problem, c
     FA_TRY(fa_published_file(p, source, path, sizeof path, why));
     FA_TRY(fa_safetensors_read(path, key != NULL ? key : "", &file, why));
     fa_status status = check_tensor(p, t->name, &file, why);
-    if (status == FA_PASS)
-        status = copy_rows(p, problem, t, s, pages, &file, why);
+    FA_THEN(status, copy_rows(p, problem, t, s, pages, &file, why));
     free(file.file);
     return status;
 }
@@ -147,14 +146,12 @@ fa_status fa_workload_values(const char *definition, const char *workload, const
     int64_t *pages = NULL;
     fa_starts *s = fa_alloc(sizeof *s);
     fa_status status = fa_published_open(definition, workload, &p, why);
-    if (status == FA_PASS)
-        status = fa_published_starts(&p, s, why);
+    FA_THEN(status, fa_published_starts(&p, s, why));
     if (status == FA_PASS && !is_of(&p, problem, s))
         status = fa_refuse(why, FA_USAGE,
                            "--workload has values, which an option beside it that changes the size or type of "
                            "the problem leaves without a place");
-    if (status == FA_PASS)
-        status = read_pages(&p, s, &pages, why);
+    FA_THEN(status, read_pages(&p, s, &pages, why));
     value_tensors(&p, tensors, t);
     for (int i = 0; status == FA_PASS && i < 4; i++)
         status = read_values(&p, problem, &t[i], s, pages, why);

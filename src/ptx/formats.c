@@ -6,44 +6,19 @@ typedef struct format {
     int fraction, exponent, pad; /* bits; pad: unused ones below the fraction (TF32) */
 } format;
 
-static format format_of(fa_ptx_type type)
-{
-    switch (type) {
-    case FA_PTX_F16:
-        return (format){10, 5, 0};
-    case FA_PTX_BF16:
-        return (format){7, 8, 0};
-    case FA_PTX_TF32:
-        return (format){10, 8, 13};
-    case FA_PTX_E4M3:
-        return (format){3, 4, 0};
-    case FA_PTX_E5M2:
-        return (format){2, 5, 0};
-    case FA_PTX_F32:
-        return (format){23, 8, 0};
-    default:
-        return (format){52, 11, 0};
-    }
-}
+static const format formats[] = {
+    [FA_PTX_F16] = {10, 5, 0}, [FA_PTX_BF16] = {7, 8, 0}, [FA_PTX_TF32] = {10, 8, 13}, [FA_PTX_E4M3] = {3, 4, 0},
+    [FA_PTX_E5M2] = {2, 5, 0}, [FA_PTX_F32] = {23, 8, 0}, [FA_PTX_F64] = {52, 11, 0}};
 
 fa_ptx_type fa_ptx_element(fa_ptx_type type)
 {
-    switch (type) {
-    case FA_PTX_F16X2:
-        return FA_PTX_F16;
-    case FA_PTX_BF16X2:
-        return FA_PTX_BF16;
-    case FA_PTX_E4M3X2:
-        return FA_PTX_E4M3;
-    case FA_PTX_E5M2X2:
-        return FA_PTX_E5M2;
-    case FA_PTX_U16X2:
-        return FA_PTX_U16;
-    case FA_PTX_S16X2:
-        return FA_PTX_S16;
-    default:
-        return type;
-    }
+    return type == FA_PTX_F16X2    ? FA_PTX_F16
+           : type == FA_PTX_BF16X2 ? FA_PTX_BF16
+           : type == FA_PTX_E4M3X2 ? FA_PTX_E4M3
+           : type == FA_PTX_E5M2X2 ? FA_PTX_E5M2
+           : type == FA_PTX_U16X2  ? FA_PTX_U16
+           : type == FA_PTX_S16X2  ? FA_PTX_S16
+                                   : type;
 }
 
 double fa_ptx_to_double(uint64_t bits, fa_ptx_type type)
@@ -52,7 +27,7 @@ double fa_ptx_to_double(uint64_t bits, fa_ptx_type type)
         return (double)fa_ptx_float(bits);
     if (type == FA_PTX_F64)
         return fa_ptx_double(bits);
-    const format f = format_of(type);
+    const format f = formats[type];
     bits >>= f.pad;
     const uint64_t fraction = bits & (((uint64_t)1 << f.fraction) - 1);
     const int top = (1 << f.exponent) - 1, bias = top / 2, exponent = (int)(bits >> f.fraction) & top;
@@ -89,7 +64,7 @@ uint64_t fa_ptx_from_double(double value, fa_ptx_type type, fa_ptx_rounding roun
         return fa_ptx_double_bits(value);
     if (type == FA_PTX_F32 && rounding == FA_PTX_NEAREST && !finite)
         return isnan(value) ? 0x7fffffff : fa_ptx_float_bits((float)value);
-    const format f = format_of(type);
+    const format f = formats[type];
     const int top = (1 << f.exponent) - 1, bias = top / 2;
     const bool small = type == FA_PTX_E4M3;
     const uint64_t sign = (uint64_t)(signbit(value) != 0) << (f.fraction + f.exponent);

@@ -93,24 +93,18 @@ static uint64_t compute(const fa_ptx_instr *i, uint64_t a, uint64_t b, uint64_t 
     case FA_PTX_OP_ADDC:
     case FA_PTX_OP_SUBC:
         return sum(i, a, b, carry);
-    case FA_PTX_OP_MUL:
-        return pick_product(i, product(i, a, b));
+        FA_PTX_ON(MUL, pick_product(i, product(i, a, b)));
     case FA_PTX_OP_MAD:
     case FA_PTX_OP_MADC:
         return product_and(i, a, b, c, carry);
-    case FA_PTX_OP_MUL24:
-        return multiply_24(i, a, b);
-    case FA_PTX_OP_MAD24:
-        return multiply_24(i, a, b) + c;
-    case FA_PTX_OP_SAD:
-        return smaller(i, a, b, true) - smaller(i, a, b, false) + c;
+        FA_PTX_ON(MUL24, multiply_24(i, a, b));
+        FA_PTX_ON(MAD24, multiply_24(i, a, b) + c);
+        FA_PTX_ON(SAD, smaller(i, a, b, true) - smaller(i, a, b, false) + c);
     case FA_PTX_OP_DIV:
     case FA_PTX_OP_REM:
         return divide(i, a, b);
-    case FA_PTX_OP_ABS:
-        return (int64_t)a < 0 ? 0 - a : a;
-    case FA_PTX_OP_NEG:
-        return 0 - a;
+        FA_PTX_ON(ABS, (int64_t)a < 0 ? 0 - a : a);
+        FA_PTX_ON(NEG, 0 - a);
     case FA_PTX_OP_MIN:
     case FA_PTX_OP_MAX:
         return smaller(i, a, b, i->op == FA_PTX_OP_MAX);
@@ -262,39 +256,24 @@ static uint64_t combine_bits(const fa_ptx_instr *i, const uint64_t *r, uint64_t 
 {
     const uint64_t c = i->args > 3 ? fa_ptx_in(i, 3, r) : 0;
     switch (i->op) {
-    case FA_PTX_OP_AND:
-        return a & b;
-    case FA_PTX_OP_OR:
-        return a | b;
-    case FA_PTX_OP_XOR:
-        return a ^ b;
-    case FA_PTX_OP_NOT:
-        return ~a;
-    case FA_PTX_OP_CNOT:
-        return a == 0;
-    case FA_PTX_OP_LOP3:
-        return lop3(a, b, c, fa_ptx_in(i, 4, r));
+        FA_PTX_ON(AND, a & b);
+        FA_PTX_ON(OR, a | b);
+        FA_PTX_ON(XOR, a ^ b);
+        FA_PTX_ON(NOT, ~a);
+        FA_PTX_ON(CNOT, a == 0);
+        FA_PTX_ON(LOP3, lop3(a, b, c, fa_ptx_in(i, 4, r)));
     case FA_PTX_OP_SHL:
     case FA_PTX_OP_SHR:
         return shift(i, a, b);
-    case FA_PTX_OP_SHF:
-        return funnel(i, a, b, c);
-    case FA_PTX_OP_BFE:
-        return extract(i, a, b, c);
-    case FA_PTX_OP_BFI:
-        return insert(i, a, b, c, fa_ptx_in(i, 4, r));
-    case FA_PTX_OP_POPC:
-        return (unsigned)__builtin_popcountll(a);
-    case FA_PTX_OP_CLZ:
-        return leading_zeros(a, fa_ptx_type_of(i, 0)->bits);
-    case FA_PTX_OP_BFIND:
-        return leading_bit(i, a);
-    case FA_PTX_OP_BMSK:
-        return bit_mask(i, a, b);
-    case FA_PTX_OP_SZEXT:
-        return extend(i, a, b & 0xffffffff);
-    case FA_PTX_OP_FNS:
-        return nth_one((uint32_t)a, (uint32_t)b, (int32_t)c);
+        FA_PTX_ON(SHF, funnel(i, a, b, c));
+        FA_PTX_ON(BFE, extract(i, a, b, c));
+        FA_PTX_ON(BFI, insert(i, a, b, c, fa_ptx_in(i, 4, r)));
+        FA_PTX_ON(POPC, (unsigned)__builtin_popcountll(a));
+        FA_PTX_ON(CLZ, leading_zeros(a, fa_ptx_type_of(i, 0)->bits));
+        FA_PTX_ON(BFIND, leading_bit(i, a));
+        FA_PTX_ON(BMSK, bit_mask(i, a, b));
+        FA_PTX_ON(SZEXT, extend(i, a, b & 0xffffffff));
+        FA_PTX_ON(FNS, nth_one((uint32_t)a, (uint32_t)b, (int32_t)c));
     default:
         return reverse(a, fa_ptx_type_of(i, 0)->bits);
     }

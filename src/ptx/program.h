@@ -44,6 +44,11 @@ typedef struct fa_ptx_program {
     int count, operands, registers;
 } fa_ptx_program;
 
+/* A row of a switch over i->op. */
+#define FA_PTX_ON(OP, expression) \
+    case FA_PTX_OP_##OP:          \
+        return expression
+
 static inline bool fa_ptx_has(const fa_ptx_instr *i, fa_ptx_word word)
 {
     return i->words[word / 64] >> (word % 64) & 1;

@@ -37,16 +37,11 @@ static double pick(const fa_ptx_instr *i, double a, double b)
 static float single_only(const fa_ptx_instr *i, float a, float b)
 {
     switch (i->op) {
-    case FA_PTX_OP_SIN:
-        return sinf(a);
-    case FA_PTX_OP_COS:
-        return cosf(a);
-    case FA_PTX_OP_LG2:
-        return log2f(a);
-    case FA_PTX_OP_EX2:
-        return exp2f(a);
-    case FA_PTX_OP_TANH:
-        return tanhf(a);
+        FA_PTX_ON(SIN, sinf(a));
+        FA_PTX_ON(COS, cosf(a));
+        FA_PTX_ON(LG2, log2f(a));
+        FA_PTX_ON(EX2, exp2f(a));
+        FA_PTX_ON(TANH, tanhf(a));
     default:
         return (float)pick(i, (double)a, (double)b);
     }
@@ -58,25 +53,18 @@ static float single_only(const fa_ptx_instr *i, float a, float b)
     {                                                     \
         volatile T a = x, b = y, c = z;                   \
         switch (i->op) {                                  \
-        case FA_PTX_OP_ADD:                               \
-            return a + b;                                 \
-        case FA_PTX_OP_SUB:                               \
-            return a - b;                                 \
+            FA_PTX_ON(ADD, a + b);                        \
+            FA_PTX_ON(SUB, a - b);                        \
         case FA_PTX_OP_MUL:                               \
             return a * b;                                 \
         case FA_PTX_OP_FMA:                               \
         case FA_PTX_OP_MAD:                               \
             return fma(a, b, c);                          \
-        case FA_PTX_OP_DIV:                               \
-            return a / b;                                 \
-        case FA_PTX_OP_RCP:                               \
-            return (T)1 / a;                              \
-        case FA_PTX_OP_SQRT:                              \
-            return sqrt_(a);                              \
-        case FA_PTX_OP_RSQRT:                             \
-            return (T)(1.0 / sqrt((double)a));            \
-        case FA_PTX_OP_COPYSIGN:                          \
-            return copysign_(b, a);                       \
+            FA_PTX_ON(DIV, a / b);                        \
+            FA_PTX_ON(RCP, (T)1 / a);                     \
+            FA_PTX_ON(SQRT, sqrt_(a));                    \
+            FA_PTX_ON(RSQRT, (T)(1.0 / sqrt((double)a))); \
+            FA_PTX_ON(COPYSIGN, copysign_(b, a));         \
         default:                                          \
             return other(i, a, b);                        \
         }                                                 \
@@ -88,18 +76,12 @@ ARITHMETIC(twice, double, fma, sqrt, copysign, pick)
 static double small(const fa_ptx_instr *i, double a, double b, double c)
 {
     switch (i->op) {
-    case FA_PTX_OP_ADD:
-        return fa_ptx_add_odd(a, b);
-    case FA_PTX_OP_SUB:
-        return fa_ptx_add_odd(a, -b);
-    case FA_PTX_OP_MUL:
-        return a * b;
-    case FA_PTX_OP_FMA:
-        return fa_ptx_add_odd(a * b, c);
-    case FA_PTX_OP_EX2:
-        return exp2(a);
-    case FA_PTX_OP_TANH:
-        return tanh(a);
+        FA_PTX_ON(ADD, fa_ptx_add_odd(a, b));
+        FA_PTX_ON(SUB, fa_ptx_add_odd(a, -b));
+        FA_PTX_ON(MUL, a * b);
+        FA_PTX_ON(FMA, fa_ptx_add_odd(a * b, c));
+        FA_PTX_ON(EX2, exp2(a));
+        FA_PTX_ON(TANH, tanh(a));
     default:
         return pick(i, a, b);
     }

@@ -135,8 +135,7 @@ fa_status fa_buffers_make(fa_device *device, const fa_problem *problem, int64_t 
     }
     fa_status status = fa_capacity_check(device, buffers->tensors, buffers->layout, buffers->capacity,
                                          workspace_bytes + fa_tables_bytes(problem), why);
-    if (status == FA_PASS)
-        status = allocate(buffers, why);
+    FA_THEN(status, allocate(buffers, why));
     if (status != FA_PASS)
         fa_buffers_free(buffers);
     return status;

@@ -182,22 +182,13 @@ static const void *values_of(const fa_problem *problem, const fa_score_tensors *
     *count = table == FA_SINKS || table == FA_SLOPES     ? (size_t)problem->heads
              : table == FA_USED_Q || table == FA_USED_KV ? batch
                                                          : batch + 1;
-    switch (table) {
-    case FA_START_Q:
-        return lengths->q_start;
-    case FA_START_KV:
-        return lengths->kv_start;
-    case FA_USED_Q:
-        return lengths->q;
-    case FA_USED_KV:
-        return lengths != NULL ? lengths->kv : NULL;
-    case FA_SINKS:
-        return tensors->sinks;
-    case FA_SLOPES:
-        return tensors->slopes;
-    default:
-        return problem->pages->start;
-    }
+    return table == FA_START_Q    ? lengths->q_start
+           : table == FA_START_KV ? lengths->kv_start
+           : table == FA_USED_Q   ? lengths->q
+           : table == FA_USED_KV  ? (lengths != NULL ? lengths->kv : NULL)
+           : table == FA_SINKS    ? (const void *)tensors->sinks
+           : table == FA_SLOPES   ? (const void *)tensors->slopes
+                                  : (const void *)problem->pages->start;
 }
 
 /* Guard, table, guard as they lie in memory; malloc'd. What a draw leaves over is poison. */

@@ -47,8 +47,7 @@ static fa_status keep_input(trial *t, int i, fa_reason *why)
 #pragma omp parallel for schedule(static)
     for (size_t k = 0; k < bytes; k++) /* of FP8 each byte has a sign, else the second of two */
         flipped[k] ^= (uint8_t)(fp8 || k % 2 == 1 ? 0x80 : 0);
-    if (status == FA_PASS)
-        status = device->copy_in(device, t->inputs[i][1], flipped, bytes, why);
+    FA_THEN(status, device->copy_in(device, t->inputs[i][1], flipped, bytes, why));
     free(flipped);
     return status;
 }

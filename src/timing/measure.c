@@ -299,8 +299,7 @@ fa_status fa_time(const fa_candidate *candidate, const fa_options *options, fa_t
     series *all = fa_alloc(sizeof *all);
     output_check check;
     fa_status status = output_check_make(candidate, options, &check, why);
-    if (status == FA_PASS)
-        status = measure(candidate, options, &request, &check, all, timing, why);
+    FA_THEN(status, measure(candidate, options, &request, &check, all, timing, why));
     output_check_free(&check);
     if (status == FA_PASS && timing->beaten_us <= 0)
         judge_noise(all, timing);

@@ -135,8 +135,7 @@ fa_status fa_time_paired(const fa_candidate *candidate, const fa_candidate *othe
     contender b = {device, fa_calibrate_request(other, options)};
     blocks *all = fa_alloc(sizeof *all);
     fa_status status = calibrate_both(&a, &b, options, paired, why);
-    if (status == FA_PASS)
-        status = take_all(&a, &b, options, all, paired, why);
+    FA_THEN(status, take_all(&a, &b, options, all, paired, why));
     free(all);
     FA_TRY(status);
     double roofline_us, ratio;

@@ -14,24 +14,14 @@ static double real(double a, double b, fa_ptx_word operation)
 static uint64_t whole(uint64_t a, uint64_t b, bool negative_counts, fa_ptx_word operation)
 {
     const bool less = negative_counts ? (int64_t)b < (int64_t)a : b < a;
-    switch (operation) {
-    case FA_PTX_W_ADD_:
-        return a + b;
-    case FA_PTX_W_MIN_:
-        return less ? b : a;
-    case FA_PTX_W_MAX_:
-        return less ? a : b;
-    case FA_PTX_W_INC:
-        return a >= b ? 0 : a + 1;
-    case FA_PTX_W_DEC:
-        return a == 0 || a > b ? b : a - 1;
-    case FA_PTX_W_AND_:
-        return a & b;
-    case FA_PTX_W_OR_:
-        return a | b;
-    default:
-        return a ^ b;
-    }
+    return operation == FA_PTX_W_ADD_   ? a + b
+           : operation == FA_PTX_W_MIN_ ? (less ? b : a)
+           : operation == FA_PTX_W_MAX_ ? (less ? a : b)
+           : operation == FA_PTX_W_INC  ? (a >= b ? 0 : a + 1)
+           : operation == FA_PTX_W_DEC  ? (a == 0 || a > b ? b : a - 1)
+           : operation == FA_PTX_W_AND_ ? (a & b)
+           : operation == FA_PTX_W_OR_  ? (a | b)
+                                        : a ^ b;
 }
 
 static uint64_t combine(uint64_t a, uint64_t b, fa_ptx_type type, fa_ptx_word operation)
