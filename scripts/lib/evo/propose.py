@@ -2,21 +2,10 @@
 
 import itertools
 import os
+import random
 import sys
 
 from candidate import Refusal
-
-
-def step(state):
-    """Park and Miller's minimal standard generator."""
-    return state * 16807 % 2147483647
-
-
-def stream(seed):
-    state = seed % 2147483646 + 1
-    for _ in range(63):  # mixes small seeds apart
-        state = step(state)
-    return state
 
 
 def text_of(point):
@@ -49,21 +38,13 @@ class Proposer:
         if self.strategy == "grid":
             return untried[:count]
         if self.strategy == "random" or len(parents) < 4:
-            return self.shuffled(untried, self.seed)[:count]
-        drawn = self.seed + self.told
-        near = self.shuffled([text for text in self.neighbours(parents[0]) if text not in self.known], drawn)
-        born = near[: (count + 2) // 3]
-        self.add_children(born, parents, count, drawn)
+            return random.Random(self.seed).sample(untried, min(count, len(untried)))
+        rng = random.Random(self.seed + self.told)
+        near = [text for text in self.neighbours(parents[0]) if text not in self.known]
+        born = rng.sample(near, min((count + 2) // 3, len(near)))
+        self.add_children(born, parents, count, rng)
         rest = [text for text in untried if text not in born]
-        return born + self.shuffled(rest, drawn)[: count - len(born)]
-
-    @staticmethod
-    def shuffled(texts, seed):
-        state, keyed = stream(seed), []
-        for text in texts:
-            state = step(state)
-            keyed.append((state, text))
-        return [text for _, text in sorted(keyed, key=lambda pair: pair[0])]
+        return born + rng.sample(rest, min(count - len(born), len(rest)))
 
     def neighbours(self, point):
         """One knob moved to a neighbour in its list: the last steps to an optimum, which crossover takes by chance."""
@@ -73,32 +54,26 @@ class Proposer:
                 if 0 <= to < len(values):
                     yield text_of({**point, name: values[to]})
 
-    def add_children(self, born, parents, count, seed):
-        state, near = stream(seed), len(born)
-        for _ in range((count - near) * 20):
+    def add_children(self, born, parents, count, rng):
+        for _ in range((count - len(born)) * 20):
             if len(born) >= count:
                 return
-            state, text = self.child(parents, state)
+            text = self.child(parents, rng)
             if text not in self.known and text not in born:
                 born.append(text)
 
-    def child(self, parents, state):
+    def child(self, parents, rng):
         """Each knob from one of two parents, one time in four moved to a neighbour, one time in twelve to any value."""
-        first = step(state)
-        state = step(first)
-        pair = parents[first % len(parents)], parents[state % len(parents)]
-        point = {}
+        pair, point = rng.choices(parents, k=2), {}
         for name, values in self.space.items():
-            state = step(state)
-            value = pair[state % 2][name]
+            value, roll = rng.choice(pair)[name], rng.randrange(12)
             at = values.index(value) if value in values else 0
-            state = roll = step(state)
-            if roll % 12 == 0:
-                at = roll // 12 % len(values)
-            elif roll % 4 == 1:
-                at += 1 if roll % 8 == 1 else -1
+            if roll == 0:
+                at = rng.randrange(len(values))
+            elif roll < 4:
+                at += rng.choice((-1, 1))
             point[name] = values[min(max(at, 0), len(values) - 1)]
-        return state, text_of(point)
+        return text_of(point)
 
 
 def proposer_of(strategy, space, seed):
