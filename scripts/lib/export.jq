@@ -3,8 +3,10 @@
 # $sources: [the files of kernels/, include/ and the launchers, by name].
 include "record";
 
-def mask: if .causal then "causal" else "full" end;
 def ms: if . then . / 1000 else null end;
+# Knobs as text, "m=64,n=128"; null for none.
+def tile: if . then del(.acc) | to_entries | map(select(.key != "maxreg" or .value > 0) | "\(.key)=\(.value)") |
+    join(",") else null end;
 # A kernel that breaks a rule of CUDA gives no result that could be wrong.
 def ended: if .status == "wrong" and .fault then "error" else .status end;
 def file($path; $value): "\($path)\t\($value | tojson)";
@@ -238,24 +240,20 @@ def kernelbench:
 def markdown:
     def figure: if . == null then "" elif . >= 100 then round else (. * 1000 | round / 1000) end;
     def cell: . // "" | tostring | gsub("\\|"; "\\|") | gsub("\n"; " ");
-    def tile: . // {} | del(.acc) | to_entries | map(select(.key != "maxreg" or .value > 0) | "\(.key)=\(.value)") |
-        join(",");
     def ratio: if .ratio == null then "" else "\(.ratio | figure) over \(.vs)" +
         (if .ratio_ci95 then " (\(.ratio_ci95 | map(figure | tostring) | join(" to ")))" else "" end) end;
 
     ["kernel", "tile", "problem", "GPU", "status", "p50 us", "p90 us", "TFLOP/s", "registers", "shared bytes",
      "spilled bytes", "ratio"] as $names |
-    (($names | "| \(join(" | ")) |", "|\(map("---") | join("|"))|"),
-     (.[] | [.kernel, (.knobs | tile), .problem_text, .gpu, .status, (.p50_us | figure), (.p90_us | figure),
-        (.tflops | figure), .registers, .smem_bytes, .spill_bytes, ratio] | "| \(map(cell) | join(" | ")) |"));
+    ($names | row), "|\($names | map("---") | join("|"))|",
+    (.[] | [.kernel, (.knobs | tile), .problem_text, .gpu, .status, (.p50_us | figure), (.p90_us | figure),
+        (.tflops | figure), .registers, .smem_bytes, .spill_bytes, ratio] | map(cell) | row);
 
 # rbk_report.json and rbk_report.md. Per problem: PyTorch's fused attention (SDPA), the ladder of kernels, the best
 # tile, and whether each criterion of success is met. $lines: everything read, for the rows of peers.json, which time
 # PyTorch beside a kernel.
 def rbk_report:
     def accepted: 1.03; # what a comparison must exceed with its whole interval
-    def tile: if . then del(.acc) | to_entries | map(select(.key != "maxreg" or .value > 0) |
-        "\(.key)=\(.value)") | join(",") else null end;
     def inverse: if . then 1 / . else null end;
     def interval: if type == "array" and all(.[]; . != null) then . else null end; # few pairs have none
 
@@ -297,21 +295,20 @@ def rbk_report:
         {problem: $first.problem_text, gpu: $first.gpu, sdpa: $sdpa, ladder: $ladder, best: $best,
          criteria: ($ladder | criteria($sdpa))};
 
-    def short: if . == null then "-" else (. * 1000 | round / 1000) end;
     def cell: . // "-" | tostring | gsub("[|\n]"; " ");
-    def table($names; f): "| \($names | join(" | ")) |", "|\($names | map("---") | join("|"))|",
-        (.[] | "| \([f] | map(cell) | join(" | ")) |");
-    def ratio: "\(.ratio | short)" + if .ratio_ci95 then " (\(.ratio_ci95 | map(short) | join(" to ")))" else "" end;
+    def table($names; f): ($names | row), "|\($names | map("---") | join("|"))|", (.[] | [f] | map(cell) | row);
+    def ratio: "\(.ratio | thousandths)" +
+        if .ratio_ci95 then " (\(.ratio_ci95 | map(thousandths) | join(" to ")))" else "" end;
     def verdict: if . == null then "not compared" elif . then "met" else "not met" end;
     def markdown: "## B,H,KV,Sq,Skv,D \(.problem), \(.gpu)", "",
-        (.best | if . then "Best tile: `\(.kernel)` \(.tile), p50 \(.p50_us | short) us, p90 \(.p90_us | short) us, " +
-            "\(.tflops | short) TFLOP/s." else "No kernel has a time." end), "",
+        (.best | if . then "Best tile: `\(.kernel)` \(.tile), p50 \(.p50_us | thousandths) us, p90 \(.p90_us | thousandths) us, " +
+            "\(.tflops | thousandths) TFLOP/s." else "No kernel has a time." end), "",
         (.criteria |
             table(["criterion", "wanted", "compared", "verdict"]; .name, .wanted, .compared, (.met | verdict))), "",
         (.ladder | table(["kernel", "tile", "status", "p50 us", "p90 us", "TFLOP/s", "over", "ratio"];
-            .kernel, .tile, .status, (.p50_us | short), (.p90_us | short), (.tflops | short), .over, ratio)), "",
+            .kernel, .tile, .status, (.p50_us | thousandths), (.p90_us | thousandths), (.tflops | thousandths), .over, ratio)), "",
         (.sdpa | table(["fused attention", "p50 us", "p90 us", "TFLOP/s", "slower than", "by"];
-            .name, (.p50_us | short), (.p90_us | short), (.tflops | short), .slower_than, ratio)), "";
+            .name, (.p50_us | thousandths), (.p90_us | thousandths), (.tflops | thousandths), .slower_than, ratio)), "";
 
     # Without a device nothing was run: it compiled alone, say, and that says nothing of right or wrong.
     (map(select(.problem and .gpu)) | group_by([.gpu, .problem_text]) | map(problem)) as $problems |

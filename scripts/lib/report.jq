@@ -129,7 +129,6 @@ def stale:
 
 # The registry as the rows of the table of kernels.
 def kernels:
-    def tile: "m=\(.m) n=\(.n) warps=\(.warps) vec=\(.vec) stages=\(.stages)";
     .[] | select(.variant_of == null) |
     (if .defaults then .defaults | tile else "library" end) as $tile |
     (if .kind == "library" then "library" elif .arch_specific then "sm_\(.min_arch)a"
@@ -269,8 +268,10 @@ def robustness:
     # When a row's summaries were made, and at which commit; of the older ones the date alone is known.
     def made: map(.made | if . then [.date, .git // empty] | join(", ") else "not dated" end) | unique | join("; ");
     def row_of($what; f): of($what) | if length == 0 then empty else made as $made | f | . + [$made] | row end;
-    def sampled($known; $tried): if ($known // 0) > $tried then ", a sample of \($known)" else "" end;
     def total(f): map(f) | add // 0;
+    def mutants: (map(.known) | add // 0) as $known | "\(map(.kernels[] | "`\(.kernel)` \(.caught) of \(.of)") |
+        join(", "))\(if $known > total(.caught + .missed) then ", a sample of \($known)" else "" end); " +
+        "`tests/emu/\(.[0].what).sh`";
     def of_kernels(f): total(.kernels | map(f) | add);
     def caught: "\(total(.caught)) of \(total(.caught + .missed)) caught";
     def clean: "\(of_kernels(.passed)) of \(of_kernels(.passed + .failed))";
@@ -283,13 +284,8 @@ def robustness:
     "| what | result | how | made |", "|---|---|---|---|",
     row_of("controls"; ["negative controls (`tests/emu/controls.cu`): kernels wrong in one way", caught,
         "\(total(.runs)) runs, each with its class and line; `tests/emu/controls.sh`"]),
-    row_of("mutants"; ["mutants: a barrier or wait fewer in a built-in kernel", caught,
-        "\(map(.kernels[] | "`\(.kernel)` \(.caught) of \(.of)") | join(", "))" +
-        sampled(map(.known) | add; total(.caught + .missed)) + "; `tests/emu/mutants.sh`"]),
-    row_of("hopper_mutants"; ["mutants of the Hopper kernels: wrong in one way, on the emulator", caught,
-        "\(map(.kernels[] | "`\(.kernel)` \(.caught) of \(.of)") | join(", "))" +
-        sampled(map(.known) | add; total(.caught + .missed)) +
-        "; `tests/emu/hopper_mutants.sh`"]),
+    row_of("mutants"; ["mutants: a barrier or wait fewer in a built-in kernel", caught, mutants]),
+    row_of("hopper_mutants"; ["mutants of the Hopper kernels: wrong in one way, on the emulator", caught, mutants]),
     (of("wrong")[] | ["wrong kernels on \(.gpu // "the emulator"): one fault each",
         "\(.gate) of \(.kernels) caught by the gate",
         (if .ordinary == null then "the gate alone" else "\(.ordinary) by an ordinary run" end) +

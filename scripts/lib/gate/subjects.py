@@ -341,21 +341,16 @@ class Subjects:
             if not self.runs_here(kernel):
                 continue
             m = ((self.own or self.row(kernel)).get("defaults") or {}).get("m", 64)
-            if self.options.sanitize:
-                for number, case in self.sanitized(kernel, m):
-                    made += [(number, fit) for fit in self.fit([case])]
-            else:
-                made += self.fit(self.plain(kernel, m))
             variants = [name for name, row in self.rows.items() if row["variant_of"] == kernel and not self.own and
                         row.get("dtype") in (None, self.options.dtype)]
             gradients = [name for name in variants if self.is_backward(name)]  # another operator
             if self.options.dtype == "e4m3":
                 variants = [name for name in variants if name not in gradients]
                 gradients = []
-            for name in gradients:
+            for name in [kernel, *gradients]:
                 if self.options.sanitize:
                     made += [(number, fit) for number, case in self.sanitized(name, m) for fit in self.fit([case])]
-                elif self.runs_here(name) and not self.options.quick:
+                elif name == kernel or self.runs_here(name) and not self.options.quick:
                     made += self.fit(self.plain(name, m))
             alone = [name for name in variants if self.rows[name].get("dtype")] # of a type that the others do not take
             for name in [] if self.options.sanitize else alone or [kernel, *variants]:
