@@ -8,17 +8,6 @@
 
 static fa_reason why;
 
-static fa_problem make(const char *line)
-{
-    fa_options options;
-    fa_problem problem;
-    if (parse_words(line, &options, &why) != FA_PASS || fa_problem_make(&options, &problem, &why) != FA_PASS)
-        fail_msg("%s: %s", line, why.text);
-    return problem;
-}
-
-static void drop(fa_problem *problem) { fa_problem_free(problem); }
-
 /* From the words of DESIGN.md section 13, one pair at a time. */
 static bool sees(const fa_problem *p, int32_t batch, int64_t i, int64_t j)
 {
@@ -55,7 +44,7 @@ static const char *const lines[] = {
 TEST(keys_and_pairs_match_a_count)
 {
     for (size_t l = 0; l < sizeof lines / sizeof *lines; l++) {
-        fa_problem p = make(lines[l]);
+        fa_problem p = problem_of(lines[l]);
         int64_t pairs = 0;
         for (int32_t b = 0; b < p.batch; b++)
             for (int32_t i = 0; i < fa_problem_seq_q(&p, b); i++) {
@@ -75,14 +64,14 @@ TEST(keys_and_pairs_match_a_count)
         if (fa_problem_pairs(&p) != pairs * p.heads)
             fail_msg("%s: %lld pairs, counted %lld", lines[l], (long long)fa_problem_pairs(&p),
                      (long long)(pairs * p.heads));
-        drop(&p);
+        fa_problem_free(&p);
     }
 }
 
 /* A tree: a row sees itself and what its parent sees, one parent among the few rows before it. */
 TEST(a_tree_is_a_tree)
 {
-    fa_problem p = make("--seq 40 --seq-kv 50 --mask tree --batch 3");
+    fa_problem p = problem_of("--seq 40 --seq-kv 50 --mask tree --batch 3");
     bool branches = false;
     for (int32_t b = 0; b < p.batch; b++)
         for (int32_t i = 0; i < 40; i++) {
@@ -100,7 +89,7 @@ TEST(a_tree_is_a_tree)
 
 TEST(rows_are_found_and_found_again)
 {
-    fa_problem p = make("--lengths 3,0,5:2,1 --heads 2 --strides padded");
+    fa_problem p = problem_of("--lengths 3,0,5:2,1 --heads 2 --strides padded");
     int64_t used = 0;
     for (int64_t flat = 0; flat < fa_problem_rows(&p); flat++) {
         const fa_row at = fa_problem_row(&p, flat);
@@ -110,13 +99,13 @@ TEST(rows_are_found_and_found_again)
     }
     assert_int_equal(used, 2 * 9);
     assert_true(fa_problem_rows(&p) > used);
-    drop(&p);
+    fa_problem_free(&p);
 }
 
 /* Every key has a page of its own, in no order, and free pages lie between; a draw shares some. */
 TEST(pages_hold_every_key_once)
 {
-    fa_problem p = make("--lengths 3:40,7:0,5:33,1:4 --page-size 4 --kv-heads 2 --heads 4");
+    fa_problem p = problem_of("--lengths 3:40,7:0,5:33,1:4 --page-size 4 --kv-heads 2 --heads 4");
     int ascending = 0, held = 0;
     for (int32_t b = 0; b < p.batch; b++)
         for (int32_t j = 0; j < p.lengths->kv[b]; j++)
@@ -133,12 +122,12 @@ TEST(pages_hold_every_key_once)
         ascending += p.pages->table[entry] == p.pages->table[entry - 1] + 1;
     assert_true(ascending < 5);
     const fa_draw draw = {.lengths = 1, .seed = 5};
-    fa_problem two = make("--seq-kv 40 --page-size 8 --batch 2"), drawn = fa_draw_problem(&draw, &two);
+    fa_problem two = problem_of("--seq-kv 40 --page-size 8 --batch 2"), drawn = fa_draw_problem(&draw, &two);
     assert_int_equal(drawn.pages->table[0], drawn.pages->table[drawn.pages->start[1]]);
     assert_int_equal(drawn.pages->count, two.pages->count);
     fa_draw_problem_free(&two, &drawn);
-    drop(&two);
-    drop(&p);
+    fa_problem_free(&two);
+    fa_problem_free(&p);
 }
 
 TEST(draws_have_every_kind_of_length)
@@ -146,7 +135,7 @@ TEST(draws_have_every_kind_of_length)
     for (int seed = 0; seed < 20; seed++) {
         char line[80];
         snprintf(line, sizeof line, "--lengths draw --batch 8 --seq 100 --seq-kv 70 --seed %d", seed);
-        fa_problem p = make(line);
+        fa_problem p = problem_of(line);
         int zero = 0, one = 0, most = 0;
         for (int32_t b = 0; b < 8; b++) {
             zero += p.lengths->q[b] == 0;
@@ -165,7 +154,7 @@ TEST(draws_have_every_kind_of_length)
                 assert_true(other.q_start[b] + other.q[b] <= other.q_start[b + 1] &&
                             other.kv_start[b] + other.kv[b] <= other.kv_start[b + 1]);
         }
-        drop(&p);
+        fa_problem_free(&p);
     }
 }
 
@@ -268,7 +257,7 @@ TEST(the_reference_is_attention)
         for (size_t m = 0; m < sizeof more / sizeof *more; m++) {
             char line[300];
             snprintf(line, sizeof line, "--batch 2 --heads 4 --kv-heads 2 --dim 32 %s%s", lines[l], more[m]);
-            fa_problem p = make(line);
+            fa_problem p = problem_of(line);
             fa_tensors t = fa_tensors_make(&p, FA_DIST_NORMAL, 3 + m);
             fa_reference r = fa_reference_make(&p, &t, 16, false, 3);
             for (int64_t i = 0; i < r.row_count; i++) {
@@ -286,14 +275,14 @@ TEST(the_reference_is_attention)
             }
             fa_reference_free(&r);
             fa_tensors_free(&t);
-            drop(&p);
+            fa_problem_free(&p);
         }
 }
 
 /* Slopes of the paper for 8 heads, and of the authors' code for 12. */
 TEST(slopes_are_those_of_the_paper)
 {
-    const fa_problem eight = make("--heads 8 --alibi"), twelve = make("--heads 12 --alibi");
+    const fa_problem eight = problem_of("--heads 8 --alibi"), twelve = problem_of("--heads 12 --alibi");
     fa_score_tensors t = fa_score_tensors_make(&eight, 1);
     for (int h = 0; h < 8; h++)
         assert_true(t.slopes[h] == ldexpf(1, -1 - h));
@@ -334,7 +323,7 @@ TEST(needs_are_read_and_checked)
         if (status != (cases[i].says == NULL ? FA_PASS : FA_INFEASIBLE) ||
             (cases[i].says != NULL && strstr(why.text, cases[i].says) == NULL))
             fail_msg("%s, %s: %s", cases[i].needs, cases[i].line, why.text);
-        drop(&problem);
+        fa_problem_free(&problem);
     }
     int32_t needs = 0;
     assert_int_equal(fa_needs_read("packed heaps", &needs, &why), FA_USAGE);
@@ -365,10 +354,10 @@ TEST(options_ask_for_features)
         {"--page-size 16", FA_FEATURE_PAGED},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        fa_problem p = make(cases[i].line);
+        fa_problem p = problem_of(cases[i].line);
         if (fa_problem_features(&p) != cases[i].features)
             fail_msg("%s asks for %#x", cases[i].line, (unsigned)fa_problem_features(&p));
-        drop(&p);
+        fa_problem_free(&p);
     }
 }
 
@@ -384,8 +373,8 @@ TEST(limits_are_where_they_are_said_to_be)
                                           "--op backward --bias",   "--op backward --page-size 16",
                                           "--op backward --atol 1", "--op backward --dtype e4m3"};
     for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) {
-        fa_problem p = make(taken[i]);
-        drop(&p);
+        fa_problem p = problem_of(taken[i]);
+        fa_problem_free(&p);
     }
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         fa_options options;

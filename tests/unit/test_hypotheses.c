@@ -20,11 +20,7 @@ typedef struct bench {
 
 static bench open_bench(const char *line)
 {
-    fa_options options;
-    fa_reason why;
-    bench b = {.output = NULL};
-    if (parse_words(line, &options, &why) != FA_PASS || fa_problem_make(&options, &b.problem, &why) != FA_PASS)
-        fail_msg("%s: %s", line, why.text);
+    bench b = {.problem = problem_of(line)};
     b.tensors = fa_tensors_make(&b.problem, FA_DIST_NORMAL, 42);
     b.reference = fa_reference_make(&b.problem, &b.tensors, TILE_M, false, 1);
     b.output = fa_alloc(fa_problem_o_count(&b.problem) * sizeof *b.output);

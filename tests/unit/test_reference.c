@@ -9,12 +9,6 @@
 #include <time.h>
 #include <unistd.h>
 
-static fa_problem shape(int32_t batch, int32_t heads, int32_t kv_heads, int32_t seq_q, int32_t seq_kv, int32_t dim,
-                        bool causal)
-{
-    return (fa_problem){batch, heads, kv_heads, seq_q, seq_kv, dim, causal, 1.0f / sqrtf((float)dim)};
-}
-
 /* Straight from the definition, in long double. */
 static void plain_row(const fa_problem *p, const fa_tensors *t, int64_t flat, long double *out)
 {

@@ -199,6 +199,20 @@ static fa_rule rule_of(int32_t m)
                      .variant = "light"};
 }
 
+/* The tile of light by these rules. */
+static int32_t m_of(const fa_rule *rules, const fa_problem *p, int32_t sms)
+{
+    fa_options options;
+    fa_spec spec;
+    assert_int_equal(parse("--kernel light", &options), FA_PASS);
+    made_up = rules;
+    const fa_status status = fa_spec_make(&options, p, &spec, &why);
+    const fa_status on_device = fa_spec_for_device(p, "sm_90", sms, &spec, &why);
+    made_up = NULL;
+    assert_true(status == FA_PASS && on_device == FA_PASS);
+    return spec.knobs.m;
+}
+
 /* Rules of two tiles: which one serves. */
 TEST(tiles_compete_by_their_keys)
 {
@@ -219,20 +233,13 @@ TEST(tiles_compete_by_their_keys)
         rules[0].max_fill_percent = cases[i].fill, rules[0].key_cost = cases[i].cost;
         rules[1].max_dim = cases[i].second_max_dim, rules[1].key_cost = cases[i].second_cost;
         const fa_problem p = {1, cases[i].heads, 1, cases[i].seq, 64, 64, false, 1};
-        fa_options options;
-        fa_spec spec;
-        assert_int_equal(parse("--kernel light", &options), FA_PASS);
-        made_up = rules;
-        const fa_status status = fa_spec_make(&options, &p, &spec, &why);
-        const fa_status on_device = fa_spec_for_device(&p, "sm_90", cases[i].sms, &spec, &why);
-        made_up = NULL;
-        assert_true(status == FA_PASS && on_device == FA_PASS);
-        if (spec.knobs.m != cases[i].m)
+        const int32_t m = m_of(rules, &p, cases[i].sms);
+        if (m != cases[i].m)
             fail_msg(
                 "case %zu, heads %d seq %d on %d multiprocessors, rules m=64 (fill %d %%, cost %d) and m=128 (cost "
                 "%d, dim to %d): m=%d, expected m=%d",
                 i, cases[i].heads, cases[i].seq, cases[i].sms, cases[i].fill, cases[i].cost, cases[i].second_cost,
-                cases[i].second_max_dim, spec.knobs.m, cases[i].m);
+                cases[i].second_max_dim, m, cases[i].m);
     }
 }
 
@@ -291,16 +298,9 @@ TEST(rules_for_features)
         fa_problem p = {1, 1, 1, 512, 512, 64, false, 1};
         p.dim_v = cases[i].dim_v, p.chunk = cases[i].chunk, p.fp8_kv = cases[i].fp8_kv;
         p.windowed = true, p.window_left = cases[i].left, p.window_right = cases[i].right;
-        fa_options options;
-        fa_spec spec;
-        assert_int_equal(parse("--kernel light", &options), FA_PASS);
-        made_up = rules;
-        const fa_status status = fa_spec_make(&options, &p, &spec, &why);
-        const fa_status on_device = fa_spec_for_device(&p, "sm_90", 132, &spec, &why);
-        made_up = NULL;
-        assert_true(status == FA_PASS && on_device == FA_PASS);
-        if (spec.knobs.m != cases[i].m)
-            fail_msg("case %zu: m=%d, expected m=%d", i, spec.knobs.m, cases[i].m);
+        const int32_t m = m_of(rules, &p, 132);
+        if (m != cases[i].m)
+            fail_msg("case %zu: m=%d, expected m=%d", i, m, cases[i].m);
     }
 }
 

@@ -5,12 +5,6 @@
 #include <math.h>
 #include <omp.h>
 
-static fa_problem shape(int32_t batch, int32_t heads, int32_t kv_heads, int32_t seq_q, int32_t seq_kv, int32_t dim,
-                        bool causal)
-{
-    return (fa_problem){batch, heads, kv_heads, seq_q, seq_kv, dim, causal, 1.0f / sqrtf((float)dim)};
-}
-
 TEST(halves_round_trip)
 {
     for (uint32_t half = 0; half < 65536; half++) {

@@ -36,6 +36,22 @@ fa_status parse_words(const char *line, fa_options *options, fa_reason *why)
     return fa_options_parse(argc, argv, options, why);
 }
 
+fa_problem problem_of(const char *line)
+{
+    fa_options options;
+    fa_problem problem;
+    fa_reason why;
+    if (parse_words(line, &options, &why) != FA_PASS || fa_problem_make(&options, &problem, &why) != FA_PASS)
+        fail_msg("%s: %s", line, why.text);
+    return problem;
+}
+
+fa_problem shape(int32_t batch, int32_t heads, int32_t kv_heads, int32_t seq_q, int32_t seq_kv, int32_t dim,
+                 bool causal)
+{
+    return (fa_problem){batch, heads, kv_heads, seq_q, seq_kv, dim, causal, 1.0f / sqrtf((float)dim)};
+}
+
 void near(double value, double wanted, double relative)
 {
     if (!(fabs(value - wanted) <= relative * fabs(wanted)))

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "input/options.h"
+#include "input/problem.h"
 
 #define TEST(name) TEST_WITH(name, NULL, NULL)
 /* setup runs before the test and teardown after it. */
@@ -34,6 +35,11 @@ int unit_teardown(void **state);
 
 /* The options point into a copy of the words, which the next call overwrites. */
 fa_status parse_words(const char *line, fa_options *options, fa_reason *why);
+/* The problem of a line that is right. fa_problem_free */
+fa_problem problem_of(const char *line);
+/* With the scale 1/sqrt(dim). */
+fa_problem shape(int32_t batch, int32_t heads, int32_t kv_heads, int32_t seq_q, int32_t seq_kv, int32_t dim,
+                 bool causal);
 /* Fails when value is further from wanted than the share `relative` of it. */
 void near(double value, double wanted, double relative);
 
