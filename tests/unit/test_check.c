@@ -326,7 +326,7 @@ static void compute_gradients(const fa_kernel *kernel, const fa_params *p)
                          p->seq_q, p->dim);
     FREED double *forward = fa_gradients_forward(problem, &tensors);
     fa_gradients_give(problem, forward, &tensors);
-    fa_gradients every = fa_gradients_make(problem, &tensors, forward, 64, 64, 1);
+    CLEANUP(fa_gradients_free) fa_gradients every = fa_gradients_make(problem, &tensors, forward, 64, 64, 1);
     uint16_t *const of[3] = {p->dq, p->dk, p->dv};
     for (int32_t tensor = 0; tensor < 3; tensor++) {
         const fa_gradient *g = &every.of[tensor];
@@ -348,7 +348,6 @@ static void compute_gradients(const fa_kernel *kernel, const fa_params *p)
         of[1][3] = fa_float_to_half(2.0f * fa_half_to_float(of[1][3]) + 1.0f);
     if (kernel->way == WAY_DV_OFF)
         of[2][5] = fa_float_to_half(0.5f + fa_half_to_float(of[2][5]));
-    fa_gradients_free(&every);
 }
 
 static fa_status fake_launch(fa_device *device, fa_kernel *kernel, const fa_launch *launch, const fa_params *p,

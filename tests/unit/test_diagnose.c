@@ -292,35 +292,33 @@ TEST(a_pattern_holds_for_whole_rows)
 TEST(rows_of_one_head_are_alike)
 {
     for (int other_head = 0; other_head < 2; other_head++) {
-        scene s = open_scene((fa_problem){1, 2, 2, 8, 9, 16, false, 0.25f}, 8, 1, 1.0, 1e-3);
+        CLEANUP(close_scene) scene s = open_scene((fa_problem){1, 2, 2, 8, 9, 16, false, 0.25f}, 8, 1, 1.0, 1e-3);
         const int rows[] = {2, other_head ? 11 : 5};
         for (int i = 0; i < 2; i++)
             for (int d = 0; d < 16; d++)
                 s.output[rows[i] * 16 + d] = fa_float_to_half((float)noise((uint64_t)d + 5555));
         const fa_verdict v = fa_judge(&s.problem, &s.reference, s.output, s.tile_m, 1e-3, 1e-3);
         assert_int_equal(strstr(v.failure, "are alike") != NULL, !other_head);
-        close_scene(&s);
     }
 }
 
 /* Where the right rows are much alike, wrong ones must be so far more: here they are not. */
 TEST(rows_that_should_be_alike_are_not_accused)
 {
-    scene s = open_scene_of((fa_problem){1, 1, 1, 8, 9, 16, false, 0.25f}, 8, 1, 1.0, 1e-3, 0.01);
+    CLEANUP(close_scene) scene s = open_scene_of((fa_problem){1, 1, 1, 8, 9, 16, false, 0.25f}, 8, 1, 1.0, 1e-3, 0.01);
     for (int row = 2; row < 5; row++)
         for (int d = 0; d < 16; d++)
             s.output[row * 16 + d] = fa_float_to_half(
                 (float)(0.9 * noise((uint64_t)d + 5555) + 0.002 * noise((uint64_t)(16 * row + d) + 333)));
     const fa_verdict v = fa_judge(&s.problem, &s.reference, s.output, s.tile_m, 1e-3, 1e-3);
     assert_non_null(strstr(v.failure, "values follow no simple rule"));
-    close_scene(&s);
 }
 
 /* BF16 is eight times as coarse, and so is the slack of its largest error. */
 TEST(the_slack_is_that_of_the_type)
 {
     for (fa_dtype dtype = FA_DTYPE_FP16; dtype <= FA_DTYPE_BF16; dtype++) {
-        scene s = open_scene((fa_problem){1, 1, 1, 8, 9, 16, false, 0.25f}, 8, 1, 1.0, 1e-3);
+        CLEANUP(close_scene) scene s = open_scene((fa_problem){1, 1, 1, 8, 9, 16, false, 0.25f}, 8, 1, 1.0, 1e-3);
         s.problem.dtype = dtype;
         for (size_t i = 0; i < s.count; i++) {
             s.output[i] = s.reference.baseline[i] = fa_element_of_float(dtype, (float)s.reference.exact[i]);
@@ -330,7 +328,6 @@ TEST(the_slack_is_that_of_the_type)
         const fa_verdict v = fa_judge(&s.problem, &s.reference, s.output, s.tile_m, 10, 10);
         assert_non_null(
             strstr(v.failure, dtype == FA_DTYPE_BF16 ? "BF16 baseline's 0 + 8e-05)" : "FP16 baseline's 0 + 1e-05)"));
-        close_scene(&s);
     }
 }
 
@@ -341,7 +338,7 @@ TEST(rows_above_the_mean_are_marked)
     const fa_problem problem = {2, 2, 1, 13, 40, 16, false, 0.25f};
     const double steps[] = {1.5e-5, 2e-5, 3e-5};
     for (int i = 0; i < 7; i++) {
-        scene s = open_scene(problem, i % 2 ? 4 : 64, 1, 0.01, 0.02);
+        CLEANUP(close_scene) scene s = open_scene(problem, i % 2 ? 4 : 64, 1, 0.01, 0.02);
         for (size_t at = 0; at < s.count; at++) {
             const double row = (double)(at / 16),
                          off = i == 6 ? 1.5e-4 + 0.5e-5 * row : steps[i / 2] * row / (i % 2 ? 1.0 : 3.0);
@@ -354,7 +351,6 @@ TEST(rows_above_the_mean_are_marked)
                                   .baseline_rmse = i < 4 ? 3e-5 : 1e-4,
                                   .baseline_fails = i == 5};
         say_library(&g, &s, &exact);
-        close_scene(&s);
     }
     golden_compare(&g, "marks.txt");
 }

@@ -44,7 +44,7 @@ static const char *const lines[] = {
 TEST(keys_and_pairs_match_a_count)
 {
     for (size_t l = 0; l < sizeof lines / sizeof *lines; l++) {
-        fa_problem p = problem_of(lines[l]);
+        CLEANUP(fa_problem_free) fa_problem p = problem_of(lines[l]);
         int64_t pairs = 0;
         for (int32_t b = 0; b < p.batch; b++)
             for (int32_t i = 0; i < fa_problem_seq_q(&p, b); i++) {
@@ -64,7 +64,6 @@ TEST(keys_and_pairs_match_a_count)
         if (fa_problem_pairs(&p) != pairs * p.heads)
             fail_msg("%s: %lld pairs, counted %lld", lines[l], (long long)fa_problem_pairs(&p),
                      (long long)(pairs * p.heads));
-        fa_problem_free(&p);
     }
 }
 
@@ -89,7 +88,7 @@ TEST(a_tree_is_a_tree)
 
 TEST(rows_are_found_and_found_again)
 {
-    fa_problem p = problem_of("--lengths 3,0,5:2,1 --heads 2 --strides padded");
+    CLEANUP(fa_problem_free) fa_problem p = problem_of("--lengths 3,0,5:2,1 --heads 2 --strides padded");
     int64_t used = 0;
     for (int64_t flat = 0; flat < fa_problem_rows(&p); flat++) {
         const fa_row at = fa_problem_row(&p, flat);
@@ -99,7 +98,6 @@ TEST(rows_are_found_and_found_again)
     }
     assert_int_equal(used, 2 * 9);
     assert_true(fa_problem_rows(&p) > used);
-    fa_problem_free(&p);
 }
 
 /* Every key has a page of its own, in no order, and free pages lie between; a draw shares some. */
@@ -135,7 +133,7 @@ TEST(draws_have_every_kind_of_length)
     for (int seed = 0; seed < 20; seed++) {
         char line[80];
         snprintf(line, sizeof line, "--lengths draw --batch 8 --seq 100 --seq-kv 70 --seed %d", seed);
-        fa_problem p = problem_of(line);
+        CLEANUP(fa_problem_free) fa_problem p = problem_of(line);
         int zero = 0, one = 0, most = 0;
         for (int32_t b = 0; b < 8; b++) {
             zero += p.lengths->q[b] == 0;
@@ -154,7 +152,6 @@ TEST(draws_have_every_kind_of_length)
                 assert_true(other.q_start[b] + other.q[b] <= other.q_start[b + 1] &&
                             other.kv_start[b] + other.kv[b] <= other.kv_start[b + 1]);
         }
-        fa_problem_free(&p);
     }
 }
 
@@ -166,7 +163,7 @@ TEST(gaps_are_poisoned)
     for (size_t l = 0; l < sizeof given / sizeof *given; l++) {
         char line[100];
         snprintf(line, sizeof line, "--batch 2 --heads 2 --dim 16 %s", given[l]);
-        fa_problem p = make(line);
+        CLEANUP(fa_problem_free) fa_problem p = problem_of(line);
         CLEANUP(fa_tensors_free) fa_tensors t = fa_tensors_make(&p, FA_DIST_NORMAL, 3);
         const uint16_t *const of[3] = {t.q, t.k, t.v};
         const size_t rows[3] = {t.q_count / 16, t.k_count / 16, t.k_count / 16};
@@ -177,7 +174,6 @@ TEST(gaps_are_poisoned)
                 for (int d = 0; d < 16; d++)
                     assert_int_equal(of[tensor][i * 16 + (size_t)d] == FA_POISON, !used);
             }
-        drop(&p);
     }
 }
 
@@ -188,14 +184,13 @@ TEST(draws_keep_the_size_of_pages)
     for (int hnd = 0; hnd < 2; hnd++) {
         char line[100];
         snprintf(line, sizeof line, "--lengths 3:40,2:50 --page-size 4 --page-layout %s", layouts[hnd]);
-        fa_problem p = make(line);
+        CLEANUP(fa_problem_free) fa_problem p = problem_of(line);
         const fa_draw draw = {.seed = 5, .lengths = 2};
         fa_problem drawn = fa_draw_problem(&draw, &p);
         assert_true(drawn.pages->size == 4 && drawn.pages->nhd == !hnd && drawn.pages->count == p.pages->count);
         assert_true(memcmp(drawn.pages->table, p.pages->table, 8 * sizeof *p.pages->table) != 0);
         assert_true(drawn.lengths->kv[0] == 50 || drawn.lengths->kv[1] == 40 || drawn.lengths->q[0] == 2);
         fa_draw_problem_free(&p, &drawn);
-        drop(&p);
     }
 }
 
@@ -257,9 +252,9 @@ TEST(the_reference_is_attention)
         for (size_t m = 0; m < sizeof more / sizeof *more; m++) {
             char line[300];
             snprintf(line, sizeof line, "--batch 2 --heads 4 --kv-heads 2 --dim 32 %s%s", lines[l], more[m]);
-            fa_problem p = problem_of(line);
-            fa_tensors t = fa_tensors_make(&p, FA_DIST_NORMAL, 3 + m);
-            fa_reference r = fa_reference_make(&p, &t, 16, false, 3);
+            CLEANUP(fa_problem_free) fa_problem p = problem_of(line);
+            CLEANUP(fa_tensors_free) fa_tensors t = fa_tensors_make(&p, FA_DIST_NORMAL, 3 + m);
+            CLEANUP(fa_reference_free) fa_reference r = fa_reference_make(&p, &t, 16, false, 3);
             for (int64_t i = 0; i < r.row_count; i++) {
                 long double want[512];
                 const fa_row at = fa_problem_row(&p, r.rows[i]);
@@ -273,9 +268,6 @@ TEST(the_reference_is_attention)
                         fail_msg("%s: row %lld col %d: %.17g, expected %.17Lg", line, (long long)r.rows[i], d,
                                  r.exact[i * dim_v + d], want[d]);
             }
-            fa_reference_free(&r);
-            fa_tensors_free(&t);
-            fa_problem_free(&p);
         }
 }
 
@@ -354,10 +346,9 @@ TEST(options_ask_for_features)
         {"--page-size 16", FA_FEATURE_PAGED},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        fa_problem p = problem_of(cases[i].line);
+        CLEANUP(fa_problem_free) fa_problem p = problem_of(cases[i].line);
         if (fa_problem_features(&p) != cases[i].features)
             fail_msg("%s asks for %#x", cases[i].line, (unsigned)fa_problem_features(&p));
-        fa_problem_free(&p);
     }
 }
 
@@ -373,8 +364,7 @@ TEST(limits_are_where_they_are_said_to_be)
                                           "--op backward --bias",   "--op backward --page-size 16",
                                           "--op backward --atol 1", "--op backward --dtype e4m3"};
     for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) {
-        fa_problem p = problem_of(taken[i]);
-        fa_problem_free(&p);
+        CLEANUP(fa_problem_free) fa_problem p = problem_of(taken[i]);
     }
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         fa_options options;

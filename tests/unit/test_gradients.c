@@ -103,7 +103,7 @@ static double slope_of(const bench *b, uint16_t *element, float *sink, double h)
 TEST(they_are_the_derivatives_of_the_forward)
 {
     for (int n = 0; n < PROBLEMS; n++) {
-        bench b = open_bench(&problems[n], true);
+        CLEANUP(close_bench) bench b = open_bench(&problems[n], true);
         uint16_t *const inputs[3] = {b.tensors.q, b.tensors.k, b.tensors.v};
         for (int32_t tensor = 0; tensor < FA_GRADS; tensor++) {
             const fa_gradient *g = &b.expected.of[tensor];
@@ -118,7 +118,6 @@ TEST(they_are_the_derivatives_of_the_forward)
                              (long long)at, g->exact[i], slope);
             }
         }
-        close_bench(&b);
     }
 }
 
@@ -300,16 +299,14 @@ TEST(sampled_rows_are_those_of_the_whole)
 {
     const fa_problem problem = {
         .batch = 1, .heads = 2, .kv_heads = 1, .seq_q = 40, .seq_kv = 50, .dim = 16, .scale = 0.3f};
-    bench b = open_bench(&problem, false);
+    CLEANUP(close_bench) bench b = open_bench(&problem, false);
     int64_t *q = fa_alloc(sizeof *q), *k = fa_alloc(sizeof *k);
     *q = 57;
     *k = 31;
-    fa_gradients some = fa_gradients_of_rows(&b.problem, &b.tensors, b.forward, q, 1, k, 1);
+    CLEANUP(fa_gradients_free) fa_gradients some = fa_gradients_of_rows(&b.problem, &b.tensors, b.forward, q, 1, k, 1);
     for (int32_t tensor = 0; tensor < FA_GRAD_DSINKS; tensor++) {
         const int64_t row = tensor == FA_GRAD_DQ ? 57 : 31, columns = some.of[tensor].columns;
         assert_memory_equal(some.of[tensor].exact, b.expected.of[tensor].exact + row * columns,
                             (size_t)columns * sizeof(double));
     }
-    fa_gradients_free(&some);
-    close_bench(&b);
 }

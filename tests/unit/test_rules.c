@@ -61,6 +61,13 @@ static void expect_words(const fa_verdict *verdict, const char *words)
     assert_false(verdict->passed);
 }
 
+static fa_verdict fails(const bench *b, const char *words)
+{
+    const fa_verdict v = judge(b);
+    expect_words(&v, words);
+    return v;
+}
+
 /* On a busy machine, waiting for threads would take longer than the tests. */
 int unit_setup(void **state)
 {
@@ -215,18 +222,15 @@ TEST(damage_is_found_and_named)
     memcpy(good, b.output, b.count * sizeof *good);
 
     memset(b.output, 0, b.count * sizeof *good);
-    fa_verdict v = judge(&b);
-    expect_words(&v, "zeros; every row");
+    fails(&b, "zeros; every row");
 
     memset(b.output, 0xFF, b.count * sizeof *good);
-    v = judge(&b);
-    expect_words(&v, "never written");
+    fa_verdict v = fails(&b, "never written");
     assert_int_equal(v.nonfinite, b.count);
 
     memcpy(b.output, good, b.count * sizeof *good);
     row_of(&b, 1, 17)[5] = 0x7E00;
-    v = judge(&b);
-    expect_words(&v, "1 outputs are not finite");
+    v = fails(&b, "1 outputs are not finite");
     assert_int_equal(v.nonfinite, 1);
     assert_true(v.worst.batch == 0 && v.worst.head == 1 && v.worst.row == 17 && v.worst.col == 5);
 
@@ -238,33 +242,28 @@ TEST(damage_is_found_and_named)
     memcpy(b.output, good, b.count * sizeof *good);
     memcpy(row_of(&b, 1, 10), good + (200 + 11) * 64, row_bytes);
     memcpy(row_of(&b, 1, 11), good + (200 + 10) * 64, row_bytes);
-    v = judge(&b);
-    expect_words(&v, "rows moved: batch 0 head 1 row 10 holds what belongs to batch 0 head 1 row 11; two rows");
+    fails(&b, "rows moved: batch 0 head 1 row 10 holds what belongs to batch 0 head 1 row 11; two rows");
 
     memcpy(b.output, good, b.count * sizeof *good);
     memcpy(row_of(&b, 0, 0), good + 200 * 64, 200 * row_bytes);
     memcpy(row_of(&b, 1, 0), good, 200 * row_bytes);
-    v = judge(&b);
-    expect_words(&v, "heads swapped: batch 0 head 0 row 0 holds what belongs to batch 0 head 1 row 0");
+    fails(&b, "heads swapped: batch 0 head 0 row 0 holds what belongs to batch 0 head 1 row 0");
 
     memcpy(b.output, good, b.count * sizeof *good);
     memcpy(row_of(&b, 2, 64), good + (2 * 200 + 0) * 64, 64 * row_bytes); /* one stale tile */
-    v = judge(&b);
-    expect_words(&v, "in 1 of 3 heads (batch.head 0.2), 1 of 4 tiles of 64 rows (1)");
+    v = fails(&b, "in 1 of 3 heads (batch.head 0.2), 1 of 4 tiles of 64 rows (1)");
     expect_words(&v, "one head, 1 row tile");
 
     memcpy(b.output, good, b.count * sizeof *good);
     for (int32_t head = 0; head < 3; head++)
         memset(row_of(&b, head, 192), 0, 8 * row_bytes);
-    v = judge(&b);
-    expect_words(&v, "zeros; tail only");
+    fails(&b, "zeros; tail only");
 
     memcpy(b.output, good, b.count * sizeof *good);
     for (int32_t head = 0; head < 3; head++)
         for (int32_t row = 0; row < 200; row++)
             memset(row_of(&b, head, row) + 48, 0, 16 * sizeof(uint16_t));
-    v = judge(&b);
-    expect_words(&v, "only columns 48..63; every row");
+    fails(&b, "only columns 48..63; every row");
 
     memcpy(b.output, good, b.count * sizeof *good); /* three quarters of the columns at most */
     for (int32_t over = 0; over < 2; over++) {
@@ -278,18 +277,15 @@ TEST(damage_is_found_and_named)
 
     for (size_t i = 0; i < b.count; i++)
         b.output[i] = fa_float_to_half(fa_half_to_float(good[i]) * 1.02f);
-    v = judge(&b);
-    expect_words(&v, "every wrong row is the right one times 1.02");
+    fails(&b, "every wrong row is the right one times 1.02");
 
     for (size_t i = 0; i < b.count; i++)
         b.output[i] = fa_float_to_half(fa_half_to_float(good[i]) * (1.1f + 0.01f * (float)(i / 64 % 7)));
-    v = judge(&b);
-    expect_words(&v, "times a factor of its own (1.1 to 1.16)");
+    fails(&b, "times a factor of its own (1.1 to 1.16)");
 
     memcpy(b.output, good, b.count * sizeof *good);
     row_of(&b, 1, 50)[7] = fa_float_to_half(fa_half_to_float(row_of(&b, 1, 50)[7]) + 0.003f);
-    v = judge(&b);
-    expect_words(&v, "a single row");
+    v = fails(&b, "a single row");
     assert_int_equal(v.mismatches, 1);
     assert_true(v.worst.head == 1 && v.worst.row == 50 && v.worst.col == 7);
     free(good);
@@ -342,8 +338,7 @@ TEST(empty_rows_are_exactly_zero)
     CLEANUP(close_bench) bench b = open_bench(shape(1, 1, 1, 300, 100, 64, true), FA_DIST_NORMAL, 1, false);
     assert_true(judge_fault(&b, SIM_GOOD).passed);
     b.output[150 * 64 + 3] = 0x0001;
-    fa_verdict v = judge(&b);
-    expect_words(&v, "a single row");
+    fails(&b, "a single row");
     b.output[150 * 64 + 3] = 0x8000; /* -0 is 0 */
     assert_true(judge(&b).passed);
 }
@@ -378,8 +373,7 @@ TEST(nan_between_samples_is_found)
     sim_flash(&b.problem, &b.tensors, &b.reference, 64, SIM_GOOD, b.output);
     assert_true(judge(&b).passed);
     b.output[(b.reference.rows[50] + 1) * 16 + 3] = 0xFFFF;
-    const fa_verdict v = judge(&b);
-    expect_words(&v, "rows that were not sampled");
+    fails(&b, "rows that were not sampled");
 }
 
 /* Against a library: naive FP16 attention stands in for it. */
@@ -387,7 +381,7 @@ TEST(library_comparison)
 {
     for (int dist = 0; dist <= FA_DIST_CLIFF; dist++) {
         const fa_problem few = shape(1, 2, 1, 33, 80, 32, true), tiles = shape(1, 4, 2, 129, 160, 32, true);
-        bench b = open_bench(dist == FA_DIST_NORMAL ? tiles : few, (fa_dist)dist, 3, false);
+        CLEANUP(close_bench) bench b = open_bench(dist == FA_DIST_NORMAL ? tiles : few, (fa_dist)dist, 3, false);
         float *other = fa_alloc(b.count * sizeof *other);
         for (size_t i = 0; i < b.count; i++)
             other[i] = fa_half_to_float(b.reference.baseline[i]);
@@ -412,7 +406,6 @@ TEST(library_comparison)
             assert_false(v.passed);
         }
         free(other);
-        close_bench(&b);
     }
 }
 
@@ -468,7 +461,7 @@ TEST(a_tolerance_is_allowed)
  * worst element is one of theirs. */
 TEST(the_fixed_rule_goes_row_by_row)
 {
-    bench b = open_flat(4, ONE);
+    CLEANUP(close_bench) bench b = open_flat(4, ONE);
     const uint16_t one_and_three_quarters = 0x3F00;
     b.reference.baseline[3] = b.output[3] = one_and_three_quarters;
     fa_verdict v = fa_judge(&b.problem, &b.reference, b.output, 64, 0.25, 0.0);
@@ -483,13 +476,12 @@ TEST(the_fixed_rule_goes_row_by_row)
     }
     b.reference.sway[2] = 0.126;
     assert_true(fa_judge(&b.problem, &b.reference, b.output, 64, 0.25, 0.0).passed);
-    close_bench(&b);
 }
 
 /* A larger error that the type itself makes elsewhere is not the worst. */
 TEST(the_worst_element_breaks_the_rule)
 {
-    bench b = open_flat(512, ONE);
+    CLEANUP(close_bench) bench b = open_flat(512, ONE);
     b.reference.exact[5] = 1024.0;
     b.reference.baseline[5] = 0x6400;
     b.output[5] = 0x6401;
@@ -497,9 +489,7 @@ TEST(the_worst_element_breaks_the_rule)
     fa_verdict v = fa_judge(&b.problem, &b.reference, b.output, 64, 1, 1);
     expect_words(&v, "max|O-R| 0.00293 > 1e-05");
     expect_words(&v, "worst at batch 0 head 0 row 9 col 2: 1.00293, expected 1;");
-    v = judge(&b);
-    expect_words(&v, "largest error 0.00293; worst at batch 0 head 0 row 9 col 2");
-    close_bench(&b);
+    fails(&b, "largest error 0.00293; worst at batch 0 head 0 row 9 col 2");
 }
 
 /* Among fewer than 8192 elements the largest of a row, wherever it stands, says how exact its others must be. */
@@ -563,13 +553,12 @@ TEST(six_places_are_named)
         "6 of 8 heads (batch.head 0.0 0.1 0.2 0.3 0.4 0.5), 6 of 8 tiles of 1 rows (0 1 2 3 4 5)",
         "7 of 8 heads (batch.head 0.0 0.1 0.2 0.3 0.4 0.5 ...), 7 of 8 tiles of 1 rows (0 1 2 3 4 5 ...)"};
     for (int32_t count = 6; count <= 7; count++) {
-        bench b = open_bench(shape(1, 8, 8, 8, 1, 16, false), FA_DIST_NORMAL, 1, false);
+        CLEANUP(close_bench) bench b = open_bench(shape(1, 8, 8, 8, 1, 16, false), FA_DIST_NORMAL, 1, false);
         memcpy(b.output, b.reference.baseline, b.count * sizeof *b.output);
         for (int32_t i = 0; i < count; i++)
             memset(row_of(&b, i, i), 0, 16 * sizeof *b.output);
         const fa_verdict v = fa_judge(&b.problem, &b.reference, b.output, 1, 1e-3, 1e-3);
         expect_words(&v, words[count - 6]);
-        close_bench(&b);
     }
 }
 

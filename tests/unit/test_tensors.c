@@ -236,7 +236,7 @@ TEST(same_seed_same_tensors)
 TEST(q_k_v_are_independent)
 {
     const fa_problem p = shape(1, 4, 4, 256, 256, 64, false);
-    fa_tensors t = fa_tensors_make(&p, FA_DIST_NORMAL, 42);
+    CLEANUP(fa_tensors_free) fa_tensors t = fa_tensors_make(&p, FA_DIST_NORMAL, 42);
     const uint16_t *pairs[3][2] = {{t.q, t.k}, {t.k, t.v}, {t.q, t.v}};
     for (int i = 0; i < 3; i++) {
         double product = 0.0;
@@ -244,7 +244,6 @@ TEST(q_k_v_are_independent)
             product += (double)fa_half_to_float(pairs[i][0][k]) * (double)fa_half_to_float(pairs[i][1][k]);
         assert_true(fabs(product / sqrt((double)t.q_count)) < 5.0);
     }
-    fa_tensors_free(&t);
 }
 
 /* Mean, variance, kurtosis, and the correlation of neighbours. */
