@@ -525,10 +525,12 @@ static void ends(setup *s, fa_status status, const char *words)
         fail_msg("no \"%s\" in: %s", words, s->why.text);
 }
 
-static void with_plain(setup *s, way plain)
+static setup *make_with_plain(way candidate, way library, way plain)
 {
+    setup *s = make(candidate, library);
     plain_compiles = true;
     s->fake.plain = plain;
+    return s;
 }
 
 static void expect(way candidate, way library, fa_status status, const char *words)
@@ -764,8 +766,7 @@ TEST(a_failing_library_is_said)
 /* The plain reference: asked for, it checks every row beside the others; otherwise it stands in for cuBLAS. */
 TEST(the_plain_reference_checks_every_row)
 {
-    setup *s = make(WAY_GOOD, WAY_LIBRARY);
-    with_plain(s, WAY_PLAIN);
+    setup *s = make_with_plain(WAY_GOOD, WAY_LIBRARY, WAY_PLAIN);
     s->spec.lse = true;
     s->options.check = FA_REFERENCE_CPU | FA_REFERENCE_CUBLAS | FA_REFERENCE_PLAIN;
     assert_int_equal(check(s), FA_PASS);
@@ -778,15 +779,13 @@ TEST(the_plain_reference_checks_every_row)
 
     const way library[] = {WAY_LIBRARY, WAY_NO_LIBRARY, WAY_WRONG_LIBRARY, WAY_GROUPS_PACKED};
     for (int i = 0; i < 4; i++) {
-        s = make(WAY_GOOD, library[i]);
-        with_plain(s, WAY_PLAIN);
+        s = make_with_plain(WAY_GOOD, library[i], WAY_PLAIN);
         assert_int_equal(check(s), FA_PASS);
         assert_int_equal(s->fake.plain_loads, i > 0);
         assert_int_equal(s->result.verdict_count, 2);
         assert_string_equal(s->result.verdicts[1].name, i == 0 || i == 3 ? "cublas" : "plain");
     }
-    s = make(WAY_LIBRARY, WAY_NO_LIBRARY); /* cuBLAS does not know features */
-    with_plain(s, WAY_PLAIN);
+    s = make_with_plain(WAY_LIBRARY, WAY_NO_LIBRARY, WAY_PLAIN); /* cuBLAS does not know features */
     s->options.check = FA_REFERENCE_CUBLAS;
     s->problem.windowed = s->kernel.problem.windowed = true;
     s->problem.window_left = s->kernel.problem.window_left = 9;
@@ -811,8 +810,7 @@ TEST(a_wrong_plain_reference_is_dropped)
         {WAY_PLAIN_NAN, "plain: its own result is wrong here, so no reference: batch 0 head 0 row 1 col 1: "}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int cpu = 0; cpu < 2; cpu++) {
-            setup *s = make(WAY_GOOD, WAY_LIBRARY);
-            with_plain(s, cases[i].way);
+            setup *s = make_with_plain(WAY_GOOD, WAY_LIBRARY, cases[i].way);
             s->options.check = FA_REFERENCE_PLAIN | (cpu ? FA_REFERENCE_CPU : 0);
             assert_int_equal(check(s), cpu ? FA_PASS : FA_NOT_RUN);
             if (strstr(s->result.missing, cases[i].words) == NULL)
@@ -820,8 +818,7 @@ TEST(a_wrong_plain_reference_is_dropped)
             assert_int_equal(s->fake.plain_loads, 1);
             assert_int_equal(s->result.verdict_count, cpu);
         }
-    setup *s = make(WAY_GOOD, WAY_LIBRARY);
-    with_plain(s, WAY_PLAIN);
+    setup *s = make_with_plain(WAY_GOOD, WAY_LIBRARY, WAY_PLAIN);
     s->options.check = FA_REFERENCE_CPU | FA_REFERENCE_PLAIN;
     assert_int_equal(fa_buffers_make(&s->device, &s->problem, 100, &s->options, false, &s->candidate.buffers, &s->why),
                      FA_PASS);
@@ -835,8 +832,7 @@ TEST(a_wrong_plain_reference_is_dropped)
 TEST(a_row_beside_the_sample_is_found)
 {
     const way ways[] = {WAY_LIBRARY, WAY_ROW_OFF, WAY_LSE_ROW_OFF};
-    setup *s = make(WAY_LIBRARY, WAY_NO_LIBRARY);
-    with_plain(s, WAY_PLAIN);
+    setup *s = make_with_plain(WAY_LIBRARY, WAY_NO_LIBRARY, WAY_PLAIN);
     s->spec.lse = true;
     s->problem = s->kernel.problem = (fa_problem){1, 1, 1, 4096, 4400, 64, true, 0.125f};
     s->options.dist = FA_DIST_OUTLIER;
@@ -862,8 +858,7 @@ TEST(a_row_beside_the_sample_is_found)
 /* A second candidate of the same problem draws nothing and makes no reference again. */
 TEST(later_candidates_share_inputs_and_references)
 {
-    setup *s = make(WAY_GOOD, WAY_LIBRARY);
-    with_plain(s, WAY_PLAIN);
+    setup *s = make_with_plain(WAY_GOOD, WAY_LIBRARY, WAY_PLAIN);
     s->options.seeds = 5;
     s->options.check = FA_REFERENCE_CPU | FA_REFERENCE_CUBLAS | FA_REFERENCE_PLAIN;
     references_made = 0;
@@ -949,8 +944,7 @@ TEST(the_plain_reference_costs_no_more_than_allowed)
 /* What cuBLAS cannot serve is asked for once, and said each time; of another candidate that says nothing. */
 TEST(a_library_that_cannot_is_asked_once)
 {
-    setup *s = make(WAY_LIBRARY, WAY_WRONG_LIBRARY);
-    with_plain(s, WAY_PLAIN);
+    setup *s = make_with_plain(WAY_LIBRARY, WAY_WRONG_LIBRARY, WAY_PLAIN);
     s->options.seeds = 1;
     s->spec.kind = FA_KIND_LIBRARY;
     fa_reason why;
@@ -966,8 +960,7 @@ TEST(a_library_that_cannot_is_asked_once)
         assert_true(s->fake.library_loads == 1 && s->fake.plain_loads == 1);
         assert_int_equal(s->result.verdict_count, 2);
     }
-    s = make(WAY_LIBRARY, WAY_LIBRARY); /* nor is its own result a reference of cuBLAS itself */
-    with_plain(s, WAY_PLAIN);
+    s = make_with_plain(WAY_LIBRARY, WAY_LIBRARY, WAY_PLAIN); /* nor is its own result a reference of cuBLAS itself */
     s->options.seeds = 1;
     assert_int_equal(check(s), FA_PASS);
     assert_true(s->fake.library_loads == 1 && s->fake.plain_loads == 0);

@@ -205,14 +205,13 @@ static void say_verdict(golden *g, const fa_verdict *v)
 /* Against a library that gives the expected values. */
 static void say_library(golden *g, const scene *s, const fa_verdict *exact)
 {
-    float *other = fa_alloc(s->count * sizeof *other);
+    FREED float *other = fa_alloc(s->count * sizeof *other);
     for (int64_t i = 0; i < s->reference.row_count * s->problem.dim; i++)
         other[s->reference.rows[i / s->problem.dim] * s->problem.dim + i % s->problem.dim] =
             (float)s->reference.exact[i];
     const fa_verdict v = fa_judge_library(&s->problem, other, s->output, s->tile_m, 1e-3, 1e-3, exact);
     golden_say(g, "    library %s: ", v.name);
     say_verdict(g, &v);
-    free(other);
 }
 
 static void spoil_and_say(golden *g, scene *s, const uint16_t *right, int fault, int subset)

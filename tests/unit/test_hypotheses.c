@@ -418,7 +418,7 @@ TEST(mistakes_of_a_log_sum_exp_are_named)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         CLEANUP(close_bench) bench b = open_bench(cases[i].line);
-        float *lse = fa_alloc((size_t)fa_problem_rows(&b.problem) * sizeof *lse);
+        FREED float *lse = fa_alloc((size_t)fa_problem_rows(&b.problem) * sizeof *lse);
         for (int64_t row = 0; row < b.reference.row_count; row++) {
             const fa_recipe r = fa_recipe_of(&b.problem, &b.tensors, row);
             double max = r.sink;
@@ -443,6 +443,5 @@ TEST(mistakes_of_a_log_sum_exp_are_named)
         if (v.passed || (said != NULL) != (cases[i].mistake != NULL) ||
             (said != NULL && strstr(said, cases[i].mistake) == NULL))
             fail_msg("%s: '%s'", cases[i].line, v.failure);
-        free(lse);
     }
 }

@@ -382,7 +382,7 @@ TEST(library_comparison)
     for (int dist = 0; dist <= FA_DIST_CLIFF; dist++) {
         const fa_problem few = shape(1, 2, 1, 33, 80, 32, true), tiles = shape(1, 4, 2, 129, 160, 32, true);
         CLEANUP(close_bench) bench b = open_bench(dist == FA_DIST_NORMAL ? tiles : few, (fa_dist)dist, 3, false);
-        float *other = fa_alloc(b.count * sizeof *other);
+        FREED float *other = fa_alloc(b.count * sizeof *other);
         for (size_t i = 0; i < b.count; i++)
             other[i] = fa_half_to_float(b.reference.baseline[i]);
         const fa_verdict exact = judge_fault(&b, SIM_GOOD);
@@ -405,7 +405,6 @@ TEST(library_comparison)
             v = fa_judge_library(&b.problem, other, b.output, 64, 1e9, 1e9, &exact);
             assert_false(v.passed);
         }
-        free(other);
     }
 }
 
