@@ -164,7 +164,7 @@ static fa_status fake_load(fa_device *device, const fa_spec *spec, const fa_modu
         return FA_PASS;
     }
     assert_int_equal(spec->kind, FA_KIND_LIBRARY);
-    assert_true(spec->row->traits.is_reference);
+    assert_true(spec->row->traits.is_reference && !spec->lse);
     assert_null(module);
     f->library_loads++;
     if (f->library == WAY_NO_LIBRARY)

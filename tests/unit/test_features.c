@@ -38,6 +38,7 @@ static const char *const lines[] = {
     "--lengths 17,0,3:40,40:3,5:0,1 --mask tree",
     "--lengths 3:40,7:0,5:9 --page-size 4 --causal",
     "--seq 5 --seq-kv 33 --page-size 16 --page-layout hnd --window 9,0",
+    "--seq 2 --seq-kv 9 --page-size 1",
     "--lengths draw --batch 11 --seq 30 --seq-kv 50 --chunk 8 --strides padded",
 };
 
@@ -185,8 +186,13 @@ TEST(draws_keep_the_size_of_pages)
         char line[100];
         snprintf(line, sizeof line, "--lengths 3:40,2:50 --page-size 4 --page-layout %s", layouts[hnd]);
         CLEANUP(fa_problem_free) fa_problem p = problem_of(line);
-        const fa_draw draw = {.seed = 5, .lengths = 2};
-        fa_problem drawn = fa_draw_problem(&draw, &p);
+        const fa_draw draw = {.seed = 5, .lengths = 2}, first = {.seed = 5, .lengths = 1}, asked = {.seed = 5};
+        const fa_problem same = fa_draw_problem(&asked, &p);
+        assert_true(same.lengths == p.lengths && same.pages == p.pages);
+        fa_problem drawn = fa_draw_problem(&first, &p);
+        assert_true(drawn.lengths != p.lengths && drawn.pages != p.pages);
+        fa_draw_problem_free(&p, &drawn);
+        drawn = fa_draw_problem(&draw, &p);
         assert_true(drawn.pages->size == 4 && drawn.pages->nhd == !hnd && drawn.pages->count == p.pages->count);
         assert_true(memcmp(drawn.pages->table, p.pages->table, 8 * sizeof *p.pages->table) != 0);
         assert_true(drawn.lengths->kv[0] == 50 || drawn.lengths->kv[1] == 40 || drawn.lengths->q[0] == 2);
@@ -350,6 +356,17 @@ TEST(options_ask_for_features)
         if (fa_problem_features(&p) != cases[i].features)
             fail_msg("%s asks for %#x", cases[i].line, (unsigned)fa_problem_features(&p));
     }
+}
+
+TEST(features_are_said_as_options)
+{
+    char text[FA_FEATURES_TEXT];
+    assert_string_equal(fa_features_text(0, text), "");
+    assert_string_equal(fa_features_text(FA_FEATURE_WINDOW, text), "--window");
+    assert_string_equal(fa_features_text(FA_FEATURE_DIM_V | FA_FEATURE_VARLEN | FA_FEATURE_BACKWARD, text),
+                        "--lengths, --dim-v, --op backward");
+    CLEANUP(fa_problem_free) fa_problem p = problem_of("--seq 2 --seq-kv 9 --page-size 1");
+    assert_true(p.pages != NULL && p.pages->size == 1);
 }
 
 /* The last value that is taken, and the first that is not. */

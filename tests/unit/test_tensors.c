@@ -300,6 +300,18 @@ static fa_problem in_type(fa_problem problem, fa_dtype dtype)
     return problem;
 }
 
+/* V has the mean 1, and Q and K none. */
+TEST(v_has_a_mean)
+{
+    const fa_problem p = shape(1, 1, 1, 3, 3, 16, false);
+    CLEANUP(fa_tensors_free) fa_tensors t = fa_tensors_make(&p, FA_DIST_MEAN, 5);
+    CLEANUP(fa_tensors_free) fa_tensors normal = fa_tensors_make(&p, FA_DIST_NORMAL, 5);
+    assert_memory_equal(t.q, normal.q, t.q_count * sizeof *t.q);
+    assert_memory_equal(t.k, normal.k, t.k_count * sizeof *t.k);
+    for (size_t i = 0; i < t.k_count; i++)
+        assert_int_equal(t.v[i], fa_float_to_half(1.0f + fa_half_to_float(normal.v[i])));
+}
+
 /* One element in a thousand is ten times as large, and none beside the tensor (make test-asan). */
 TEST(outliers_are_rare)
 {
