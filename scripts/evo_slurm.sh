@@ -5,18 +5,16 @@
 #SBATCH --time=00:30:00
 #SBATCH --output=fa_sweep-%A_%a.log
 # One task of an array per kernel, or per seed when one kernel is named; all share one leaderboard under its locks.
+#
+# usage: sbatch --array=0-N scripts/evo_slurm.sh [--dry-run] [evo_sweep.sh options] [-- fa_bench options]
+# Without --kernel task k of the array sweeps the k-th hand kernel of the registry (a task beyond the last does
+# nothing). With --kernel each task sweeps that kernel with its own number as --seed. Needs a file system with locks that
+# all nodes share; submit from the repository. FA_BENCH names the binary (default: the repository's).
+# Exit codes are evo_sweep.sh's; 4 outside Slurm.
 set -euo pipefail
 export LC_ALL=C
 
-usage() {
-    cat <<'USAGE'
-usage: sbatch --array=0-N scripts/evo_slurm.sh [--dry-run] [evo_sweep.sh options] [-- fa_bench options]
-Without --kernel task k of the array sweeps the k-th hand kernel of the registry (a task beyond the last does nothing).
-With --kernel each task sweeps that kernel with its own number as --seed. Needs a file system with locks that all nodes
-share; submit from the repository. FA_BENCH names the binary (default: the repository's). Exit codes are
-evo_sweep.sh's; 4 outside Slurm.
-USAGE
-}
+usage() { sed -n '/^# usage:/,/^[^#]/s/^# \{0,1\}//p' "$0"; }
 die() { # CODE TEXT; Slurm runs a copy of this file from elsewhere, so scripts/lib is not beside it
     echo "evo_slurm.sh: $2" >&2
     exit "$1"

@@ -79,10 +79,8 @@ read_points() { # into $work/judged, with their bounds
     local file name kinds rows start=$EPOCHREALTIME
     kinds=$(kinds)
     if [[ ${#words[@]} -gt 0 ]]; then
-        for file in "${words[@]}"; do
-            is_input "$file" || die 2 "cannot read $file"
-            printf '%s\t%s\n' "$file" "$file"
-        done
+        need_inputs "${words[@]}"
+        for file in "${words[@]}"; do printf '%s\t%s\n' "$file" "$file"; done
     else
         evidence
     fi >"$work/files"

@@ -29,9 +29,7 @@ files=("${words[@]}")
 need_number 0 sample
 need_number 1 jobs
 [[ ${#files[@]} -gt 0 ]] || die 2 "no FILE (see --help)"
-for file in "${files[@]}"; do
-    is_input "$file" || die 2 "cannot read $file"
-done
+need_inputs "${files[@]}"
 need_bench
 
 make_work

@@ -45,9 +45,7 @@ lane=${BASH_REMATCH[1]} lanes=${BASH_REMATCH[2]}
 need_number 0 random seed rest-ms
 need_number 1 jobs
 [[ -z ${opt[problems]} ]] || is_input "${opt[problems]}" || die 2 "--problems: cannot read '${opt[problems]}'"
-for file in "${words[@]}"; do
-    is_input "$file" || die 2 "cannot read '$file'"
-done
+need_inputs "${words[@]}"
 
 summarise() { # what the records come to
     jqf pairs/rows -nR "$out" | jqf pairs/text -r

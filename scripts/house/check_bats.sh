@@ -15,9 +15,7 @@ if [[ ${#words[@]} -eq 0 ]]; then
     cd "$(dirname "${BASH_SOURCE[0]}")/../.."
     words=(tests/cli/*.ba[ts][sh]*)
 fi
-for file in "${words[@]}"; do
-    is_input "$file" || die 2 "no file that can be read: '$file'"
-done
+need_inputs "${words[@]}"
 # A command over several lines is one. What stands in [[ ]] or belongs to an if or a loop is a condition.
 awk 'FNR == 1 {command = ""}
     {

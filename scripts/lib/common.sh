@@ -34,6 +34,10 @@ end_unforeseen() { # CODE
 
 # Something to read to its end: a file, or a pipe that the shell made; no folder, no device, no pipe without a writer.
 is_input() { [[ (-f $1 || $1 == /dev/fd/* || $1 == /dev/stdin) && -r $1 ]]; }
+need_inputs() { # FILE...
+    local file
+    for file; do is_input "$file" || die 2 "cannot read '$file'"; done
+}
 
 # A jq program of scripts/lib: the function NAME of the module TOOL.jq. What it cannot read is said in one line.
 jqf() { # TOOL/NAME OPTIONS-AND-FILES...

@@ -42,6 +42,10 @@ peers() {
     scripts/peers.sh --problems "$work/problems" --times "$work/times" --out "$work/p/peers.json" --library none "$@"
 }
 
+edit_rows() { # FILTER
+    jq "$1" "$work/p/peers.json" >"$work/x" && mv "$work/x" "$work/p/peers.json"
+}
+
 @test "row, best peer, ratio, geometric mean" {
     make_peers
     run -0 peers --kernel one
@@ -64,8 +68,7 @@ peers() {
         efficient: {ratio: 1.2, ci95: [1.19, 1.21], us: 60, kernel_us: 50}} and .paired_ratio == 0.9 and
         .unpaired == {} and .kernel == "one")' "$work/p/peers.json"
     # A row without pairs is no answer, but for --no-pairs.
-    jq 'map(if .seq == 512 then del(.paired) else . end)' "$work/p/peers.json" >"$work/p/x" &&
-        mv "$work/p/x" "$work/p/peers.json"
+    edit_rows 'map(if .seq == 512 then del(.paired) else . end)'
     run peers --kernel two,one --no-pairs
     [ "${#lines[@]}" -eq 1 ]
     run peers --kernel two,one
@@ -73,8 +76,7 @@ peers() {
     [[ ${lines[0]} == "2,8,512,64 "* ]]
     jq -e 'all(.[]; .paired.cudnn.ratio == 0.9)' "$work/p/peers.json"
     # The mean says over how many.
-    jq 'map(if .seq == 512 then .paired_ratio = null else .paired_ratio = 1.1 end)' "$work/p/peers.json" >"$work/p/x" &&
-        mv "$work/p/x" "$work/p/peers.json"
+    edit_rows 'map(if .seq == 512 then .paired_ratio = null else .paired_ratio = 1.1 end)'
     run peers --kernel two,one
     [[ $output == *": 0.268 (solo), 1.1 (paired, over 1)" ]]
 }
@@ -136,7 +138,7 @@ peers() {
         "$work/p/peers.json"
     run peers --kernel one --peers fa3 # the rows say why it has no time
     [ "${#lines[@]}" -eq 1 ]
-    jq 'map(del(.absent.fa3))' "$work/p/peers.json" >"$work/p/x" && mv "$work/p/x" "$work/p/peers.json"
+    edit_rows 'map(del(.absent.fa3))'
     run peers --kernel one --peers fa3
     [ "${#lines[@]}" -eq 3 ]
     tail -n 1 "$STUB/server" | grep -qx -- '--serve --backends fa3 --max-time 0.15'
@@ -165,8 +167,7 @@ peers() {
     run peers --kernel one
     [ "${#lines[@]}" -eq 1 ]
     # A row without one of the peers that are asked for is measured anew; one that says why the peer has no time is not.
-    jq 'map(if .seq == 512 then del(.peers.fa2) else . end)' "$work/p/peers.json" >"$work/p/x" &&
-        mv "$work/p/x" "$work/p/peers.json"
+    edit_rows 'map(if .seq == 512 then del(.peers.fa2) else . end)'
     run peers --kernel one --peers cudnn,math
     [ "${#lines[@]}" -eq 1 ]
     run peers --kernel one --peers flash,cudnn
@@ -195,7 +196,7 @@ peers() {
     run peers --kernel one --dtype bf16
     [ "${#lines[@]}" -eq 1 ] # known
     refused 2 "holds rows of another --dtype" peers --kernel one
-    jq 'map(del(.dtype))' "$work/p/peers.json" >"$work/x" && mv "$work/x" "$work/p/peers.json" # an older file: FP16
+    edit_rows 'map(del(.dtype))' # an older file: FP16
     refused 2 "holds rows of another --dtype" peers --kernel one --dtype bf16
 }
 

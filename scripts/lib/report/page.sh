@@ -2,10 +2,11 @@
 # A page of one evidence folder, $dir, in HTML, its style and script inside: it needs no network. Sourced by
 # scripts/evidence/report.sh.
 
-section() { # ID TITLE: begins a section, which the table of contents lists
-    [[ ! -s $work/contents ]] || echo "</section>"
+section() { # ID TITLE: a section, which the table of contents lists: what the function of this name prints
     echo "$1 $2" >>"$work/contents"
     echo "<section id=\"$1\"><h2>$2</h2>"
+    "$1"
+    echo "</section>"
 }
 
 check_folder() { # DIR: every file that its page is made of is whole
@@ -119,6 +120,21 @@ short line at its top is the 95 % interval of its p50."
     records ladder.jsonl
 }
 
+roofline() {
+    picture roofline ladder.jsonl "Where the kernels lie under the device's roofs: tensor peak and DRAM."
+}
+
+serving() {
+    table 'B,H,S,D|#key heads|#keys|mask|kernel|tile|#p50 us|95 % interval|#TFLOP/s|#GB/s' serving_rows \
+        "$work/serving.jsonl"
+    records serving.jsonl
+}
+
+parity() {
+    table 'kernel|#agree|#do not|#not run|#largest difference to PyTorch|#to FP64' parity_rows "$dir/parity.json"
+    records parity.json
+}
+
 # How fast the sweeps were: the last eight; and where a candidate's wall time went, on average over those timed.
 sweep() {
     local headings='sweep of|B,H,Hkv,S,Skv,D|strategy|#candidates|with result|#measured now|#compiled anew|#seconds' log
@@ -204,43 +220,15 @@ profiles() {
 
 sections() {
     section ladder "The ladder"
-    ladder
     section roofline "Roofline"
-    picture roofline ladder.jsonl "Where the kernels lie under the device's roofs: tensor peak and DRAM."
     section paces "Peers at both paces"
-    paces
-    if compgen -G "$dir/peers*.json" >/dev/null; then
-        section peers "Peers, each timed alone"
-        peers
-    fi
-    if [[ $(jq length "$work/serving.jsonl") -gt 0 ]]; then
-        section serving "Serving: decode, chunked prefill"
-        table 'B,H,S,D|#key heads|#keys|mask|kernel|tile|#p50 us|95 % interval|#TFLOP/s|#GB/s' serving_rows \
-            "$work/serving.jsonl"
-        records serving.jsonl
-    fi
-    if [[ -n $(there leaderboard.jsonl)$(there sweeps.jsonl) ]]; then
-        section sweep "Sweeps"
-        sweep
-    fi
-    if [[ -s $dir/bound.json.points.jsonl.gz ]]; then
-        section bounds "Bounds"
-        bounds
-    fi
-    if [[ -s $dir/ncu.jsonl ]]; then
-        section profiles "Profile: Nsight Compute's gates"
-        profiles
-    fi
-    if [[ -s $dir/gate.json || -s $dir/sanitize.json ]]; then
-        section correct "Right results"
-        correct
-    fi
-    if [[ -s $dir/parity.json ]]; then
-        section parity "The same result as PyTorch's"
-        table 'kernel|#agree|#do not|#not run|#largest difference to PyTorch|#to FP64' parity_rows "$dir/parity.json"
-        records parity.json
-    fi
-    echo "</section>"
+    ! compgen -G "$dir/peers*.json" >/dev/null || section peers "Peers, each timed alone"
+    [[ $(jq length "$work/serving.jsonl") -eq 0 ]] || section serving "Serving: decode, chunked prefill"
+    [[ -z $(there leaderboard.jsonl)$(there sweeps.jsonl) ]] || section sweep "Sweeps"
+    [[ ! -s $dir/bound.json.points.jsonl.gz ]] || section bounds "Bounds"
+    [[ ! -s $dir/ncu.jsonl ]] || section profiles "Profile: Nsight Compute's gates"
+    [[ ! -s $dir/gate.json && ! -s $dir/sanitize.json ]] || section correct "Right results"
+    [[ ! -s $dir/parity.json ]] || section parity "The same result as PyTorch's"
 }
 
 head_of_page() { # TITLE

@@ -62,10 +62,13 @@ are_current() { # FILE: so the pages say, and so are two of its rows
     jq -es 'all(.[]; .current)' "$work/two" >/dev/null
 }
 
+begin_table() { # FILE COMMAND: both; fails where there is no table
+    need_evidence "$1" "$2" && head_of "$file" "$2"
+}
+
 ladder_table() {
     local file rows currency
-    need_evidence ladder.jsonl "scripts/evidence/evidence.sh ladder" || return 0
-    head_of "$file" "scripts/evidence/evidence.sh ladder" || return 0
+    begin_table ladder.jsonl "scripts/evidence/evidence.sh ladder" || return 0
     jqf ladder/table -s "$rows" | jqf report/ladder -r --arg file "$file"
 }
 
@@ -130,15 +133,13 @@ cards_table() {
 
 versus_table() {
     local file rows currency
-    need_evidence versus.jsonl "scripts/evidence/evidence.sh versus" || return 0
-    head_of "$file" "scripts/evidence/evidence.sh versus" || return 0
+    begin_table versus.jsonl "scripts/evidence/evidence.sh versus" || return 0
     jqf pairs/rows -nR "$rows" | jqf report/versus -r --arg file "$file"
 }
 
 features_table() {
     local file rows currency
-    need_evidence features.jsonl "scripts/evidence/features.sh" || return 0
-    head_of "$file" "scripts/evidence/features.sh" || return 0
+    begin_table features.jsonl "scripts/evidence/features.sh" || return 0
     jqf report/features -rs --arg file "$file" "$rows"
 }
 
