@@ -8,8 +8,8 @@
 #
 # usage: sbatch --array=0-N scripts/evo_slurm.sh [--dry-run] [evo_sweep.sh options] [-- fa_bench options]
 # Without --kernel task k of the array sweeps the k-th hand kernel of the registry (a task beyond the last does
-# nothing). With --kernel each task sweeps that kernel with its own number as --seed. Needs a file system with locks that
-# all nodes share; submit from the repository. FA_BENCH names the binary (default: the repository's).
+# nothing). With --kernel each task sweeps that kernel with its own number as --seed. Needs a file system with locks
+# that all nodes share; submit from the repository. FA_BENCH names the binary (default: the repository's).
 # Exit codes are evo_sweep.sh's; 4 outside Slurm.
 set -euo pipefail
 export LC_ALL=C

@@ -301,12 +301,14 @@ def rbk_report:
         if .ratio_ci95 then " (\(.ratio_ci95 | map(thousandths) | join(" to ")))" else "" end;
     def verdict: if . == null then "not compared" elif . then "met" else "not met" end;
     def markdown: "## B,H,KV,Sq,Skv,D \(.problem), \(.gpu)", "",
-        (.best | if . then "Best tile: `\(.kernel)` \(.tile), p50 \(.p50_us | thousandths) us, p90 \(.p90_us | thousandths) us, " +
+        (.best | if . then "Best tile: `\(.kernel)` \(.tile), p50 \(.p50_us | thousandths) us,
+            p90 \(.p90_us | thousandths) us, " +
             "\(.tflops | thousandths) TFLOP/s." else "No kernel has a time." end), "",
         (.criteria |
             table(["criterion", "wanted", "compared", "verdict"]; .name, .wanted, .compared, (.met | verdict))), "",
         (.ladder | table(["kernel", "tile", "status", "p50 us", "p90 us", "TFLOP/s", "over", "ratio"];
-            .kernel, .tile, .status, (.p50_us | thousandths), (.p90_us | thousandths), (.tflops | thousandths), .over, ratio)), "",
+            .kernel, .tile, .status, (.p50_us | thousandths), (.p90_us | thousandths),
+            (.tflops | thousandths), .over, ratio)), "",
         (.sdpa | table(["fused attention", "p50 us", "p90 us", "TFLOP/s", "slower than", "by"];
             .name, (.p50_us | thousandths), (.p90_us | thousandths), (.tflops | thousandths), .slower_than, ratio)), "";
 
