@@ -301,9 +301,8 @@ def rbk_report:
         if .ratio_ci95 then " (\(.ratio_ci95 | map(thousandths) | join(" to ")))" else "" end;
     def verdict: if . == null then "not compared" elif . then "met" else "not met" end;
     def markdown: "## B,H,KV,Sq,Skv,D \(.problem), \(.gpu)", "",
-        (.best | if . then "Best tile: `\(.kernel)` \(.tile), p50 \(.p50_us | thousandths) us,
-            p90 \(.p90_us | thousandths) us, " +
-            "\(.tflops | thousandths) TFLOP/s." else "No kernel has a time." end), "",
+        (.best | if . then "Best tile: `\(.kernel)` \(.tile), p50 \(.p50_us | thousandths) us, " +
+            "p90 \(.p90_us | thousandths) us, \(.tflops | thousandths) TFLOP/s." else "No kernel has a time." end), "",
         (.criteria |
             table(["criterion", "wanted", "compared", "verdict"]; .name, .wanted, .compared, (.met | verdict))), "",
         (.ladder | table(["kernel", "tile", "status", "p50 us", "p90 us", "TFLOP/s", "over", "ratio"];
