@@ -24,12 +24,6 @@ static int stale_byte(const fa_emu_launch *launch)
     return variation == 0 ? NAN_BYTE : variation % 2 == 1 ? LARGE_BYTE : NEGATIVE_BYTE;
 }
 
-static size_t static_bytes(const fa_emu_worker *worker)
-{
-    const fa_emu_build_info *build = worker->launch->image->build;
-    return (size_t)(build->static_smem_end - build->static_smem_begin);
-}
-
 /* Byte by byte: a sanitizer's memcpy and memset would report the red zones between the variables. */
 static void copy_bytes(volatile unsigned char *to, const volatile unsigned char *from, size_t size)
 {
@@ -46,13 +40,13 @@ static void fill_bytes(volatile unsigned char *to, int byte, size_t size)
 static void swap_in(const fa_emu_worker *worker)
 {
     copy_bytes((unsigned char *)worker->launch->image->build->static_smem_begin, worker->static_copy,
-               static_bytes(worker));
+               fa_emu_static_bytes(worker->launch->image->build));
 }
 
 static void swap_out(const fa_emu_worker *worker)
 {
     copy_bytes(worker->static_copy, (unsigned char *)worker->launch->image->build->static_smem_begin,
-               static_bytes(worker));
+               fa_emu_static_bytes(worker->launch->image->build));
 }
 
 static bool changed(const unsigned char *known, size_t bytes)
@@ -92,7 +86,7 @@ static void end(fa_emu_worker *worker)
     if (worker->cluster->count == 1)
         return;
     memset(worker->smem, NAN_BYTE, worker->launch->grid->smem_bytes);
-    fill_bytes(worker->static_copy, NAN_BYTE, static_bytes(worker));
+    fill_bytes(worker->static_copy, NAN_BYTE, fa_emu_static_bytes(worker->launch->image->build));
 }
 
 static void take_turn(fa_emu_worker *worker)
@@ -163,7 +157,7 @@ void fa_emu_cluster_begin(fa_emu_cluster *cluster, uint64_t first)
         fa_emu_self = worker;
         memset(worker->smem, stale_byte(launch), launch->grid->smem_bytes);
         fill_bytes(cluster->count > 1 ? worker->static_copy : (unsigned char *)build->static_smem_begin,
-                   stale_byte(launch), static_bytes(worker));
+                   stale_byte(launch), fa_emu_static_bytes(build));
         fa_emu_begin_block(worker, first + rank);
     }
 }

@@ -85,7 +85,7 @@ static fa_emu_worker *worker_make(fa_emu_launch *launch, fa_emu_cluster *cluster
         worker->seat = seat;
         worker->annotated = build->asan;
         worker->slot = launch->image->slot();
-        worker->static_copy = malloc((size_t)(build->static_smem_end - build->static_smem_begin) + 1);
+        worker->static_copy = malloc(fa_emu_static_bytes(build) + 1);
         find_own_stack(worker);
         if (launch->race)
             fa_race_team_make(worker);

@@ -190,27 +190,18 @@ static uint64_t special(fa_ptx_special which)
         return 1;
     case FA_PTX_SREG_DYNAMIC_SMEM_SIZE:
         return t->smem_bytes;
-    case FA_PTX_SREG_TOTAL_SMEM_SIZE: {
-        const fa_emu_build_info *build = worker->launch->image->build;
-        return t->smem_bytes + (uint64_t)(build->static_smem_end - build->static_smem_begin);
-    }
+    case FA_PTX_SREG_TOTAL_SMEM_SIZE:
+        return t->smem_bytes + fa_emu_static_bytes(worker->launch->image->build);
     default: /* one multiprocessor, one grid */
         return 0;
     }
-}
-
-static void yield(const fa_emu_ptx_run *run)
-{
-    fa_emu_op op = {
-        .kind = FA_EMU_YIELD, .name = run->instr->name, .file = run->at->file, .line = run->at->line, .mask = ~0u};
-    fa_emu_ptx_wait(&op);
 }
 
 static void flow(const fa_emu_ptx_run *run)
 {
     if (run->instr->op == FA_PTX_OP_TRAP || run->instr->op == FA_PTX_OP_BRKPT)
         fa_emu_ptx_fail(run, FA_EMU_TRAP, "the kernel gives up");
-    yield(run); /* nanosleep */
+    fa_emu_ptx_meet(run, FA_EMU_YIELD, run->instr->name); /* nanosleep */
 }
 
 static void step(fa_emu_ptx_run *run)
@@ -265,7 +256,7 @@ static void execute(fa_emu_ptx_run *run, const fa_ptx_program *program)
             step(run);
         } else {
             if (i->target < at)
-                yield(run); /* a loop may wait for other threads */
+                fa_emu_ptx_meet(run, FA_EMU_YIELD, i->name); /* a loop may wait for other threads */
             at = i->target;
         }
     }

@@ -82,24 +82,14 @@ static void match(uint32_t group, fa_emu_ops op)
 
 static uint32_t reduce_two(int32_t mode, uint32_t x, uint32_t y)
 {
-    switch (mode) {
-    case FA_EMU_REDUCE_ADD:
-        return x + y;
-    case FA_EMU_REDUCE_MIN_S:
-        return (int32_t)x < (int32_t)y ? x : y;
-    case FA_EMU_REDUCE_MAX_S:
-        return (int32_t)x > (int32_t)y ? x : y;
-    case FA_EMU_REDUCE_MIN_U:
-        return x < y ? x : y;
-    case FA_EMU_REDUCE_MAX_U:
-        return x > y ? x : y;
-    case FA_EMU_REDUCE_AND:
-        return x & y;
-    case FA_EMU_REDUCE_OR:
-        return x | y;
-    default:
-        return x ^ y;
-    }
+    return mode == FA_EMU_REDUCE_ADD     ? x + y
+           : mode == FA_EMU_REDUCE_MIN_S ? ((int32_t)x < (int32_t)y ? x : y)
+           : mode == FA_EMU_REDUCE_MAX_S ? ((int32_t)x > (int32_t)y ? x : y)
+           : mode == FA_EMU_REDUCE_MIN_U ? (x < y ? x : y)
+           : mode == FA_EMU_REDUCE_MAX_U ? (x > y ? x : y)
+           : mode == FA_EMU_REDUCE_AND   ? (x & y)
+           : mode == FA_EMU_REDUCE_OR    ? (x | y)
+                                         : x ^ y;
 }
 
 static void reduce(uint32_t group, fa_emu_ops op)

@@ -23,18 +23,13 @@ static const char *check_mma(fa_ptx_instr *i)
     return NULL;
 }
 
-static int matrices(const fa_ptx_instr *i)
-{
-    return fa_ptx_has(i, FA_PTX_W_X4) ? 4 : fa_ptx_has(i, FA_PTX_W_X2) ? 2 : 1;
-}
-
 static const char *check_matrix(fa_ptx_instr *i)
 {
     switch (i->op) {
     case FA_PTX_OP_LDMATRIX:
-        return is_vector(i, 0, matrices(i)) && is_address(i, 1) ? NULL : "ldmatrix wants {registers}, [address]";
+        return is_vector(i, 0, fa_ptx_matrices(i)) && is_address(i, 1) ? NULL : "ldmatrix wants {registers}, [address]";
     case FA_PTX_OP_STMATRIX:
-        return is_address(i, 0) && is_vector(i, 1, matrices(i)) ? NULL : "stmatrix wants [address], {registers}";
+        return is_address(i, 0) && is_vector(i, 1, fa_ptx_matrices(i)) ? NULL : "stmatrix wants [address], {registers}";
     case FA_PTX_OP_MMA:
         return check_mma(i);
     default:

@@ -19,16 +19,8 @@ static fa_ptx_rounding rounding_of(const fa_ptx_instr *i)
 
 static double whole(const fa_ptx_instr *i, double x)
 {
-    switch (rounding_of(i)) {
-    case FA_PTX_ZERO:
-        return trunc(x);
-    case FA_PTX_DOWN:
-        return floor(x);
-    case FA_PTX_UP:
-        return ceil(x);
-    default:
-        return nearbyint(x);
-    }
+    const fa_ptx_rounding way = rounding_of(i);
+    return way == FA_PTX_ZERO ? trunc(x) : way == FA_PTX_DOWN ? floor(x) : way == FA_PTX_UP ? ceil(x) : nearbyint(x);
 }
 
 /* Out of range: the nearest representable number. NaN: 0; 64 bits: the top bit. */

@@ -44,18 +44,12 @@ double fa_ptx_to_double(uint64_t bits, fa_ptx_type type)
 static double round_whole(double scaled, bool negative, fa_ptx_rounding rounding)
 {
     const double whole = floor(scaled), rest = scaled - whole;
-    switch (rounding) {
-    case FA_PTX_ZERO:
-        return whole;
-    case FA_PTX_DOWN:
-        return whole + (negative && rest > 0);
-    case FA_PTX_UP:
-        return whole + (!negative && rest > 0);
-    case FA_PTX_NEAREST_AWAY:
-        return whole + (rest >= 0.5);
-    default:
-        return whole + (rest > 0.5 || (rest == 0.5 && fmod(whole, 2.0) != 0));
-    }
+    const bool up = rounding == FA_PTX_ZERO           ? false
+                    : rounding == FA_PTX_DOWN         ? negative && rest > 0
+                    : rounding == FA_PTX_UP           ? !negative && rest > 0
+                    : rounding == FA_PTX_NEAREST_AWAY ? rest >= 0.5
+                                                      : rest > 0.5 || (rest == 0.5 && fmod(whole, 2.0) != 0);
+    return whole + up;
 }
 
 uint64_t fa_ptx_from_double(double value, fa_ptx_type type, fa_ptx_rounding rounding, bool finite)

@@ -296,19 +296,13 @@ void fa_ptx_bits(const fa_ptx_instr *i, uint64_t *r)
 static unsigned selector(const fa_ptx_instr *i, unsigned c, unsigned k)
 {
     const unsigned n = c & 3;
-    if (fa_ptx_has(i, FA_PTX_W_F4E))
-        return n + k;
-    if (fa_ptx_has(i, FA_PTX_W_B4E))
-        return (n - k) & 7;
-    if (fa_ptx_has(i, FA_PTX_W_RC8))
-        return n;
-    if (fa_ptx_has(i, FA_PTX_W_ECL))
-        return k > n ? k : n;
-    if (fa_ptx_has(i, FA_PTX_W_ECR))
-        return k < n ? k : n;
-    if (fa_ptx_has(i, FA_PTX_W_RC16))
-        return (n & 1) * 2 + (k & 1);
-    return c >> (4 * k) & 15;
+    return fa_ptx_has(i, FA_PTX_W_F4E)    ? n + k
+           : fa_ptx_has(i, FA_PTX_W_B4E)  ? ((n - k) & 7)
+           : fa_ptx_has(i, FA_PTX_W_RC8)  ? n
+           : fa_ptx_has(i, FA_PTX_W_ECL)  ? (k > n ? k : n)
+           : fa_ptx_has(i, FA_PTX_W_ECR)  ? (k < n ? k : n)
+           : fa_ptx_has(i, FA_PTX_W_RC16) ? ((n & 1) * 2 + (k & 1))
+                                          : (c >> (4 * k) & 15);
 }
 
 uint32_t fa_ptx_prmt(const fa_ptx_instr *i, uint64_t a, uint64_t b, uint64_t c)

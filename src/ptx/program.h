@@ -54,6 +54,12 @@ static inline bool fa_ptx_has(const fa_ptx_instr *i, fa_ptx_word word)
     return i->words[word / 64] >> (word % 64) & 1;
 }
 
+/* ldmatrix, stmatrix */
+static inline int fa_ptx_matrices(const fa_ptx_instr *i)
+{
+    return fa_ptx_has(i, FA_PTX_W_X4) ? 4 : fa_ptx_has(i, FA_PTX_W_X2) ? 2 : 1;
+}
+
 static inline const fa_ptx_type_info *fa_ptx_type_of(const fa_ptx_instr *i, int at)
 {
     return &fa_ptx_types[i->type[at]];

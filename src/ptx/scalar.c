@@ -14,17 +14,12 @@ static bool integers(const fa_ptx_instr *i, const fa_ptx_type_info *type, uint64
     const bool is_signed = type->kind == FA_PTX_S && !fa_ptx_has(i, FA_PTX_W_LO) && !fa_ptx_has(i, FA_PTX_W_LS) &&
                            !fa_ptx_has(i, FA_PTX_W_HI) && !fa_ptx_has(i, FA_PTX_W_HS);
     const bool less = is_signed ? (int64_t)a < (int64_t)b : a < b;
-    if (fa_ptx_has(i, FA_PTX_W_EQ))
-        return a == b;
-    if (fa_ptx_has(i, FA_PTX_W_NE))
-        return a != b;
-    if (fa_ptx_has(i, FA_PTX_W_LT) || fa_ptx_has(i, FA_PTX_W_LO))
-        return less;
-    if (fa_ptx_has(i, FA_PTX_W_LE) || fa_ptx_has(i, FA_PTX_W_LS))
-        return less || a == b;
-    if (fa_ptx_has(i, FA_PTX_W_GT) || fa_ptx_has(i, FA_PTX_W_HI))
-        return !less && a != b;
-    return !less;
+    return fa_ptx_has(i, FA_PTX_W_EQ)                                   ? (a == b)
+           : fa_ptx_has(i, FA_PTX_W_NE)                                 ? a != b
+           : (fa_ptx_has(i, FA_PTX_W_LT) || fa_ptx_has(i, FA_PTX_W_LO)) ? less
+           : (fa_ptx_has(i, FA_PTX_W_LE) || fa_ptx_has(i, FA_PTX_W_LS)) ? (less || a == b)
+           : (fa_ptx_has(i, FA_PTX_W_GT) || fa_ptx_has(i, FA_PTX_W_HI)) ? (!less && a != b)
+                                                                        : !less;
 }
 
 /* Words of two letters are false for NaN, those with a u after them true. */
@@ -35,19 +30,13 @@ static bool floats(const fa_ptx_instr *i, double a, double b)
         return nan == fa_ptx_has(i, FA_PTX_W_ISNAN);
     const bool unordered = fa_ptx_has(i, FA_PTX_W_EQU) || fa_ptx_has(i, FA_PTX_W_NEU) || fa_ptx_has(i, FA_PTX_W_LTU) ||
                            fa_ptx_has(i, FA_PTX_W_LEU) || fa_ptx_has(i, FA_PTX_W_GTU) || fa_ptx_has(i, FA_PTX_W_GEU);
-    if (nan)
-        return unordered;
-    if (fa_ptx_has(i, FA_PTX_W_EQ) || fa_ptx_has(i, FA_PTX_W_EQU))
-        return a == b;
-    if (fa_ptx_has(i, FA_PTX_W_NE) || fa_ptx_has(i, FA_PTX_W_NEU))
-        return a != b;
-    if (fa_ptx_has(i, FA_PTX_W_LT) || fa_ptx_has(i, FA_PTX_W_LTU))
-        return a < b;
-    if (fa_ptx_has(i, FA_PTX_W_LE) || fa_ptx_has(i, FA_PTX_W_LEU))
-        return a <= b;
-    if (fa_ptx_has(i, FA_PTX_W_GT) || fa_ptx_has(i, FA_PTX_W_GTU))
-        return a > b;
-    return a >= b;
+    return nan                                                           ? unordered
+           : (fa_ptx_has(i, FA_PTX_W_EQ) || fa_ptx_has(i, FA_PTX_W_EQU)) ? (a == b)
+           : (fa_ptx_has(i, FA_PTX_W_NE) || fa_ptx_has(i, FA_PTX_W_NEU)) ? a != b
+           : (fa_ptx_has(i, FA_PTX_W_LT) || fa_ptx_has(i, FA_PTX_W_LTU)) ? (a < b)
+           : (fa_ptx_has(i, FA_PTX_W_LE) || fa_ptx_has(i, FA_PTX_W_LEU)) ? (a <= b)
+           : (fa_ptx_has(i, FA_PTX_W_GT) || fa_ptx_has(i, FA_PTX_W_GTU)) ? (a > b)
+                                                                         : (a >= b);
 }
 
 static double flushed(const fa_ptx_instr *i, fa_ptx_type type, uint64_t bits)
@@ -75,17 +64,12 @@ static bool combine(const fa_ptx_instr *i, bool x, const uint64_t *r)
 static bool is_kind(const fa_ptx_instr *i, double x)
 {
     const double least = i->type[0] == FA_PTX_F32 ? (double)FLT_MIN : DBL_MIN;
-    if (fa_ptx_has(i, FA_PTX_W_FINITE))
-        return isfinite(x);
-    if (fa_ptx_has(i, FA_PTX_W_INFINITE))
-        return isinf(x);
-    if (fa_ptx_has(i, FA_PTX_W_NUMBER))
-        return !isnan(x);
-    if (fa_ptx_has(i, FA_PTX_W_NOTANUMBER))
-        return isnan(x);
-    if (fa_ptx_has(i, FA_PTX_W_NORMAL))
-        return isfinite(x) && fabs(x) >= least;
-    return x != 0 && fabs(x) < least;
+    return fa_ptx_has(i, FA_PTX_W_FINITE)       ? isfinite(x)
+           : fa_ptx_has(i, FA_PTX_W_INFINITE)   ? isinf(x)
+           : fa_ptx_has(i, FA_PTX_W_NUMBER)     ? !isnan(x)
+           : fa_ptx_has(i, FA_PTX_W_NOTANUMBER) ? isnan(x)
+           : fa_ptx_has(i, FA_PTX_W_NORMAL)     ? (isfinite(x) && fabs(x) >= least)
+                                                : (x != 0 && fabs(x) < least);
 }
 
 /* p|q: of packed halves one predicate each, otherwise q is the opposite of p. */
@@ -139,38 +123,26 @@ static void move(const fa_ptx_instr *i, uint64_t *r)
         fa_ptx_write(&i->value[to.first + k], r, whole >> (k * to_width) & fa_ptx_mask(to_width));
 }
 
-static bool at_least_zero(const fa_ptx_instr *i, uint64_t c)
+static void move_family(const fa_ptx_instr *i, uint64_t *r)
 {
-    if (i->type[1] == FA_PTX_F32)
-        return fa_ptx_float(c) >= 0;
-    return (int32_t)c >= 0;
-}
-
-static bool move_family(const fa_ptx_instr *i, uint64_t *r)
-{
-    const fa_ptx_type_info *type = fa_ptx_type_of(i, 0);
-    switch (i->op) {
-    case FA_PTX_OP_MOV:
+    if (i->op == FA_PTX_OP_MOV) {
         move(i, r);
-        return true;
-    case FA_PTX_OP_SELP:
-        fa_ptx_out(i, r, fa_ptx_fit(fa_ptx_in(i, 3, r) ? fa_ptx_in(i, 1, r) : fa_ptx_in(i, 2, r), type));
-        return true;
-    case FA_PTX_OP_SLCT:
-        fa_ptx_out(i, r,
-                   fa_ptx_fit(at_least_zero(i, fa_ptx_in(i, 3, r)) ? fa_ptx_in(i, 1, r) : fa_ptx_in(i, 2, r), type));
-        return true;
-    default:
-        fa_ptx_out(i, r, fa_ptx_prmt(i, fa_ptx_in(i, 1, r), fa_ptx_in(i, 2, r), fa_ptx_in(i, 3, r)));
-        return true;
+        return;
     }
+    const uint64_t a = fa_ptx_in(i, 1, r), b = fa_ptx_in(i, 2, r), c = fa_ptx_in(i, 3, r);
+    const bool takes_a = i->op == FA_PTX_OP_SELP    ? c != 0
+                         : i->type[1] == FA_PTX_F32 ? fa_ptx_float(c) >= 0
+                                                    : (int32_t)c >= 0;
+    fa_ptx_out(i, r,
+               i->op == FA_PTX_OP_PRMT ? fa_ptx_prmt(i, a, b, c) : fa_ptx_fit(takes_a ? a : b, fa_ptx_type_of(i, 0)));
 }
 
 bool fa_ptx_scalar(const fa_ptx_instr *i, uint64_t *r, unsigned *carry, const char **why)
 {
     switch ((fa_ptx_family)i->family) {
     case FA_PTX_MOVE:
-        return move_family(i, r);
+        move_family(i, r);
+        return true;
     case FA_PTX_INTEGER:
         *why = "integer division by zero";
         return fa_ptx_integer(i, r, carry);

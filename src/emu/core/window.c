@@ -1,11 +1,5 @@
 #include "emu/core/window.h"
 
-static size_t static_bytes(const fa_emu_worker *worker)
-{
-    const fa_emu_build_info *build = worker->launch->image->build;
-    return (size_t)(build->static_smem_end - build->static_smem_begin);
-}
-
 fa_emu_worker *fa_emu_window_block(const fa_emu_worker *worker, uint32_t rank)
 {
     return rank < worker->cluster->count ? worker->cluster->block[rank] : NULL;
@@ -23,7 +17,9 @@ unsigned char *fa_emu_window_place(const fa_emu_worker *worker, uint32_t address
 unsigned char *fa_emu_window_now(const fa_emu_worker *owner, unsigned char *place)
 {
     const size_t offset = (size_t)((char *)place - owner->launch->image->build->static_smem_begin);
-    return owner == fa_emu_self || offset >= static_bytes(owner) ? place : owner->static_copy + offset;
+    return owner == fa_emu_self || offset >= fa_emu_static_bytes(owner->launch->image->build)
+               ? place
+               : owner->static_copy + offset;
 }
 
 fa_emu_worker *fa_emu_window_owner(const fa_emu_worker *worker, const void *p, unsigned char **place)
@@ -39,7 +35,7 @@ fa_emu_worker *fa_emu_window_owner(const fa_emu_worker *worker, const void *p, u
         if (at - (uintptr_t)peer->smem < bytes)
             return peer;
         const uintptr_t offset = at - (uintptr_t)peer->static_copy;
-        if (peer == worker || offset >= static_bytes(peer))
+        if (peer == worker || offset >= fa_emu_static_bytes(peer->launch->image->build))
             continue;
         *place = (unsigned char *)build->static_smem_begin + offset;
         return peer;

@@ -66,27 +66,21 @@ static void replace(const fa_emu_ptx_run *run)
         fa_emu_ptx_fail(run, FA_EMU_BAD_MAP, "%s", wrong);
 }
 
-static void meet(const fa_emu_ptx_run *run, fa_emu_kind kind)
-{
-    fa_emu_op op = {.kind = kind, .name = run->instr->name, .file = run->at->file, .line = run->at->line, .mask = ~0u};
-    fa_emu_ptx_wait(&op);
-}
-
 /* [to], [from], 128. Every lane copies its part; the first releases them all, and all of them know it. */
 static void copy(const fa_emu_ptx_run *run)
 {
     const uint32_t at = fa_emu_self->current->thread.lane * LANE_BYTES;
-    meet(run, FA_EMU_CONVERGE);
+    fa_emu_ptx_meet(run, FA_EMU_CONVERGE, run->instr->name);
     check_size(run, 2);
     unsigned char *to = global_map(run), *from = fa_emu_ptx_window_place(run, 1);
     check_aligned(run, from);
     fa_emu_ptx_touch(run, from + at, LANE_BYTES, false);
     fa_emu_ptx_touch(run, to + at, LANE_BYTES, true);
     memcpy(to + at, from + at, LANE_BYTES);
-    meet(run, FA_EMU_SYNCWARP);
+    fa_emu_ptx_meet(run, FA_EMU_SYNCWARP, run->instr->name);
     if (fa_emu_self->current->thread.lane == 0)
         fa_race_map_release(scope_of(run->instr));
-    meet(run, FA_EMU_SYNCWARP);
+    fa_emu_ptx_meet(run, FA_EMU_SYNCWARP, run->instr->name);
     fa_race_fence(scope_of(run->instr) == FA_RACE_MAP_BLOCK);
 }
 

@@ -238,20 +238,9 @@ static void check_overrun(const fa_emu_ptx_run *run, const fa_emu_patience *pati
 static void suspend(const fa_emu_ptx_run *run, fa_emu_mbarrier *barrier)
 {
     const fa_emu_thread *t = &fa_emu_self->current->thread;
-    fa_emu_op op = {.kind = FA_EMU_PHASE,
-                    .name = run->instr->text,
-                    .file = run->at->file,
-                    .line = run->at->line,
-                    .mask = ~0u,
-                    .a = barrier};
+    fa_emu_op op = fa_emu_ptx_op(run, FA_EMU_PHASE, run->instr->text);
+    op.a = barrier;
     barrier->waiting[t->warp] |= 1u << t->lane;
-    fa_emu_ptx_wait(&op);
-}
-
-static void let_others_run(const fa_emu_ptx_run *run)
-{
-    fa_emu_op op = {
-        .kind = FA_EMU_YIELD, .name = run->instr->text, .file = run->at->file, .line = run->at->line, .mask = ~0u};
     fa_emu_ptx_wait(&op);
 }
 
@@ -280,7 +269,7 @@ static void wait(const fa_emu_ptx_run *run)
         if (may_wait && !fails_spuriously(worker, patience))
             suspend(run, barrier);
         else
-            let_others_run(run);
+            fa_emu_ptx_meet(run, FA_EMU_YIELD, run->instr->text);
         patience->tried = true;
         if (parity)
             check_overrun(run, patience, barrier, which);

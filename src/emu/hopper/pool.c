@@ -59,10 +59,8 @@ static void take(const fa_emu_ptx_run *run, uint32_t warp, uint32_t lane, uint32
 {
     fa_emu_pending *pending = fa_emu_self->pending;
     while (pending->registers[warp] < count && (pending->registers[warp] + pending->pool / FA_EMU_WARP < count)) {
-        fa_emu_op op = {
-            .kind = FA_EMU_PHASE, .name = run->instr->text, .file = run->at->file, .line = run->at->line, .mask = ~0u};
         pending->waiting_for_registers[warp] |= 1u << lane;
-        fa_emu_ptx_wait(&op);
+        fa_emu_ptx_meet(run, FA_EMU_PHASE, run->instr->text);
     }
     if (pending->registers[warp] < count) {
         pending->pool -= (count - pending->registers[warp]) * FA_EMU_WARP;
@@ -77,8 +75,7 @@ void fa_emu_ptx_setmaxnreg(fa_emu_ptx_run *run)
     fa_emu_pending *pending = filled(worker);
     const fa_emu_thread *t = &worker->current->thread;
     const uint32_t count = (uint32_t)fa_ptx_in(run->instr, 0, run->r), held = pending->registers[t->warp];
-    fa_emu_op together = {
-        .kind = FA_EMU_CONVERGE, .name = run->instr->text, .file = run->at->file, .line = run->at->line, .mask = ~0u};
+    fa_emu_op together = fa_emu_ptx_op(run, FA_EMU_CONVERGE, run->instr->text);
     if (count < LEAST || count > MOST || count % STEP)
         fa_emu_ptx_fail(run, FA_EMU_BAD_REGISTERS, "%u registers: a multiple of 8 from 24 to 256 is possible", count);
     if (fa_ptx_has(run->instr, FA_PTX_W_INC)) {

@@ -42,13 +42,9 @@ static fa_emu_products *products_of(fa_emu_pending *pending, uint32_t warp)
 void fa_emu_ptx_wgmma(fa_emu_ptx_run *run)
 {
     lane_part part = {run};
-    fa_emu_op op = {.kind = FA_EMU_PTX,
-                    .name = run->instr->text,
-                    .file = run->at->file,
-                    .line = run->at->line,
-                    .mask = ~0u,
-                    .a = run->instr,
-                    .d = &part};
+    fa_emu_op op = fa_emu_ptx_op(run, FA_EMU_PTX, run->instr->text);
+    op.a = run->instr;
+    op.d = &part;
     fa_emu_ptx_wait(&op);
     if (fa_emu_self->race != NULL && fa_ptx_has(run->instr, FA_PTX_W_FENCE_))
         fa_emu_registers_fenced();

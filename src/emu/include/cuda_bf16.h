@@ -16,8 +16,7 @@ struct __nv_bfloat162_raw {
 
 static inline unsigned short fa_emu_bf16_bits(float f)
 {
-    unsigned u;
-    memcpy(&u, &f, sizeof u);
+    const unsigned u = __builtin_bit_cast(unsigned, f);
     if ((u & 0x7fffffffu) > 0x7f800000u)
         return 0x7fff; /* the device's NaN */
     return (unsigned short)((u + 0x7fffu + (u >> 16 & 1)) >> 16);
@@ -36,13 +35,7 @@ struct __nv_bfloat16 {
     __nv_bfloat16(unsigned long long i) : bits(fa_emu_bf16_bits((float)i)) {}
     __nv_bfloat16(__half h) : bits(fa_emu_bf16_bits((float)h)) {}
     constexpr __nv_bfloat16(__nv_bfloat16_raw raw) : bits(raw.x) {}
-    operator float() const
-    {
-        const unsigned u = (unsigned)bits << 16;
-        float f;
-        memcpy(&f, &u, sizeof f);
-        return f;
-    }
+    operator float() const { return __builtin_bit_cast(float, (unsigned)bits << 16); }
     constexpr operator __nv_bfloat16_raw() const { return {bits}; }
 };
 typedef __nv_bfloat16 nv_bfloat16;
@@ -69,8 +62,7 @@ static inline __nv_bfloat16 __float2bfloat16(float f) { return f; }
 static inline __nv_bfloat16 __float2bfloat16_rn(float f) { return f; }
 static inline __nv_bfloat16 __float2bfloat16_rz(float f)
 {
-    unsigned u;
-    memcpy(&u, &f, sizeof u);
+    const unsigned u = __builtin_bit_cast(unsigned, f);
     return isnan(f) ? __nv_bfloat16(f) : __nv_bfloat16(__nv_bfloat16_raw{(unsigned short)(u >> 16)});
 }
 /* Down is towards zero for positive numbers, one further for negative ones that are not whole; up the other way. */

@@ -69,48 +69,18 @@ typedef __half2_raw __nv_half2_raw;
 #define CUDART_ZERO_FP16 __half(__half_raw{0})
 #define CUDART_ONE_FP16 __half(__half_raw{0x3c00})
 
-static inline __half fa_emu_half(float f)
-{
-    __half h;
-    h.v = fa_emu_fp16(f);
-    return h;
-}
+static inline __half fa_emu_half(float f) { return f; }
 static inline float fa_emu_float(__half h) { return (float)h.v; }
 
 /* Conversions. */
 static inline __half __float2half(float f) { return fa_emu_half(f); }
 static inline __half __float2half_rn(float f) { return fa_emu_half(f); }
-static inline __half __double2half(double f)
-{
-    __half h;
-    h.v = fa_emu_fp16(f);
-    return h;
-}
+static inline __half __double2half(double f) { return f; }
 static inline float __half2float(__half h) { return fa_emu_float(h); }
-static inline unsigned short __half_as_ushort(__half h)
-{
-    unsigned short u;
-    memcpy(&u, &h, 2);
-    return u;
-}
-static inline short __half_as_short(__half h)
-{
-    short u;
-    memcpy(&u, &h, 2);
-    return u;
-}
-static inline __half __ushort_as_half(unsigned short u)
-{
-    __half h;
-    memcpy((void *)&h, &u, 2);
-    return h;
-}
-static inline __half __short_as_half(short u)
-{
-    __half h;
-    memcpy((void *)&h, &u, 2);
-    return h;
-}
+static inline unsigned short __half_as_ushort(__half h) { return __builtin_bit_cast(unsigned short, h.v); }
+static inline short __half_as_short(__half h) { return __builtin_bit_cast(short, h.v); }
+static inline __half __ushort_as_half(unsigned short u) { return __half_raw{u}; }
+static inline __half __short_as_half(short u) { return __half_raw{(unsigned short)u}; }
 /* Towards zero, down, up: the nearest half, one step back where that went past. */
 static inline __half fa_emu_half_step(float f, bool past, bool away)
 {

@@ -29,21 +29,18 @@ static inline uint64_t fa_emu_barrier(const char *name, int mode, int id, int th
     op.value = predicate != 0;
     return fa_emu_wait(op);
 }
+#define FA_EMU_SYNC_FN(name, mode)                                                   \
+    static inline int name(int p, FA_EMU_HERE)                                       \
+    {                                                                                \
+        return (int)fa_emu_barrier(#name, FA_EMU_BAR_##mode, 0, 0, p, FA_EMU_THERE); \
+    }
+FA_EMU_SYNC_FN(__syncthreads_count, COUNT)
+FA_EMU_SYNC_FN(__syncthreads_and, AND)
+FA_EMU_SYNC_FN(__syncthreads_or, OR)
+#undef FA_EMU_SYNC_FN
 static inline void __syncthreads(FA_EMU_HERE)
 {
     fa_emu_barrier("__syncthreads", FA_EMU_BAR_NONE, 0, 0, 0, FA_EMU_THERE);
-}
-static inline int __syncthreads_count(int p, FA_EMU_HERE)
-{
-    return (int)fa_emu_barrier("__syncthreads_count", FA_EMU_BAR_COUNT, 0, 0, p, FA_EMU_THERE);
-}
-static inline int __syncthreads_and(int p, FA_EMU_HERE)
-{
-    return (int)fa_emu_barrier("__syncthreads_and", FA_EMU_BAR_AND, 0, 0, p, FA_EMU_THERE);
-}
-static inline int __syncthreads_or(int p, FA_EMU_HERE)
-{
-    return (int)fa_emu_barrier("__syncthreads_or", FA_EMU_BAR_OR, 0, 0, p, FA_EMU_THERE);
 }
 static inline void __barrier_sync(unsigned id, FA_EMU_HERE)
 {
@@ -69,27 +66,24 @@ static inline unsigned __activemask(FA_EMU_HERE)
     fa_emu_op op = fa_emu_op_make(FA_EMU_ACTIVEMASK, 0, "__activemask", ~0u, FA_EMU_THERE);
     return (unsigned)fa_emu_wait(op);
 }
-static inline unsigned fa_emu_vote(const char *name, int mode, unsigned mask, int predicate, const char *file, int line)
-{
-    fa_emu_op op = fa_emu_op_make(FA_EMU_VOTE, mode, name, mask, file, line);
-    op.value = predicate != 0;
-    return (unsigned)fa_emu_wait(op);
-}
+/* Each gives a value and receives the outcome: votes, reductions. */
+#define FA_EMU_COLLECTIVE(name, fa_T, kind, mode, word)                       \
+    static inline fa_T name(unsigned mask, fa_T value, FA_EMU_HERE)           \
+    {                                                                         \
+        fa_emu_op op = fa_emu_op_make(kind, mode, #name, mask, FA_EMU_THERE); \
+        op.value = word;                                                      \
+        return (fa_T)fa_emu_wait(op);                                         \
+    }
+#define FA_EMU_VOTE_FN(name, mode) FA_EMU_COLLECTIVE(name, int, FA_EMU_VOTE, FA_EMU_VOTE_##mode, value != 0)
+FA_EMU_VOTE_FN(__any_sync, ANY)
+FA_EMU_VOTE_FN(__all_sync, ALL)
+FA_EMU_VOTE_FN(__uni_sync, UNI)
+#undef FA_EMU_VOTE_FN
 static inline unsigned __ballot_sync(unsigned mask, int p, FA_EMU_HERE)
 {
-    return fa_emu_vote("__ballot_sync", FA_EMU_VOTE_BALLOT, mask, p, FA_EMU_THERE);
-}
-static inline int __any_sync(unsigned mask, int p, FA_EMU_HERE)
-{
-    return (int)fa_emu_vote("__any_sync", FA_EMU_VOTE_ANY, mask, p, FA_EMU_THERE);
-}
-static inline int __all_sync(unsigned mask, int p, FA_EMU_HERE)
-{
-    return (int)fa_emu_vote("__all_sync", FA_EMU_VOTE_ALL, mask, p, FA_EMU_THERE);
-}
-static inline int __uni_sync(unsigned mask, int p, FA_EMU_HERE)
-{
-    return (int)fa_emu_vote("__uni_sync", FA_EMU_VOTE_UNI, mask, p, FA_EMU_THERE);
+    fa_emu_op op = fa_emu_op_make(FA_EMU_VOTE, FA_EMU_VOTE_BALLOT, "__ballot_sync", mask, FA_EMU_THERE);
+    op.value = p != 0;
+    return (unsigned)fa_emu_wait(op);
 }
 
 template <typename fa_T>
@@ -106,26 +100,17 @@ static inline fa_T fa_emu_shuffle(const char *name, int mode, unsigned mask, fa_
     memcpy((void *)&value, &op.result, sizeof value);
     return value;
 }
-template <typename fa_T>
-static inline fa_T __shfl_sync(unsigned mask, fa_T value, int lane, int width = 32, FA_EMU_HERE)
-{
-    return fa_emu_shuffle("__shfl_sync", FA_EMU_SHFL_IDX, mask, value, lane, width, FA_EMU_THERE);
-}
-template <typename fa_T>
-static inline fa_T __shfl_up_sync(unsigned mask, fa_T value, unsigned delta, int width = 32, FA_EMU_HERE)
-{
-    return fa_emu_shuffle("__shfl_up_sync", FA_EMU_SHFL_UP, mask, value, (int)delta, width, FA_EMU_THERE);
-}
-template <typename fa_T>
-static inline fa_T __shfl_down_sync(unsigned mask, fa_T value, unsigned delta, int width = 32, FA_EMU_HERE)
-{
-    return fa_emu_shuffle("__shfl_down_sync", FA_EMU_SHFL_DOWN, mask, value, (int)delta, width, FA_EMU_THERE);
-}
-template <typename fa_T>
-static inline fa_T __shfl_xor_sync(unsigned mask, fa_T value, int lanes, int width = 32, FA_EMU_HERE)
-{
-    return fa_emu_shuffle("__shfl_xor_sync", FA_EMU_SHFL_XOR, mask, value, lanes, width, FA_EMU_THERE);
-}
+#define FA_EMU_SHUFFLE_FN(name, mode, fa_Arg)                                                         \
+    template <typename fa_T>                                                                          \
+    static inline fa_T name(unsigned mask, fa_T value, fa_Arg arg, int width = 32, FA_EMU_HERE)       \
+    {                                                                                                 \
+        return fa_emu_shuffle(#name, FA_EMU_SHFL_##mode, mask, value, (int)arg, width, FA_EMU_THERE); \
+    }
+FA_EMU_SHUFFLE_FN(__shfl_sync, IDX, int)
+FA_EMU_SHUFFLE_FN(__shfl_up_sync, UP, unsigned)
+FA_EMU_SHUFFLE_FN(__shfl_down_sync, DOWN, unsigned)
+FA_EMU_SHUFFLE_FN(__shfl_xor_sync, XOR, int)
+#undef FA_EMU_SHUFFLE_FN
 
 template <typename fa_T>
 static inline unsigned fa_emu_match(const char *name, int mode, unsigned mask, fa_T value, const char *file, int line)
@@ -147,18 +132,7 @@ static inline unsigned __match_all_sync(unsigned mask, fa_T value, int *same, FA
     return lanes;
 }
 
-static inline unsigned fa_emu_reduce(const char *name, int mode, unsigned mask, unsigned value, const char *file,
-                                     int line)
-{
-    fa_emu_op op = fa_emu_op_make(FA_EMU_REDUCE, mode, name, mask, file, line);
-    op.value = value;
-    return (unsigned)fa_emu_wait(op);
-}
-#define FA_EMU_REDUCE_FN(name, fa_T, mode)                                            \
-    static inline fa_T name(unsigned mask, fa_T value, FA_EMU_HERE)                   \
-    {                                                                                 \
-        return (fa_T)fa_emu_reduce(#name, mode, mask, (unsigned)value, FA_EMU_THERE); \
-    }
+#define FA_EMU_REDUCE_FN(name, fa_T, mode) FA_EMU_COLLECTIVE(name, fa_T, FA_EMU_REDUCE, mode, (unsigned)value)
 FA_EMU_REDUCE_FN(__reduce_add_sync, int, FA_EMU_REDUCE_ADD)
 FA_EMU_REDUCE_FN(__reduce_add_sync, unsigned, FA_EMU_REDUCE_ADD)
 FA_EMU_REDUCE_FN(__reduce_min_sync, int, FA_EMU_REDUCE_MIN_S)
@@ -169,6 +143,7 @@ FA_EMU_REDUCE_FN(__reduce_and_sync, unsigned, FA_EMU_REDUCE_AND)
 FA_EMU_REDUCE_FN(__reduce_or_sync, unsigned, FA_EMU_REDUCE_OR)
 FA_EMU_REDUCE_FN(__reduce_xor_sync, unsigned, FA_EMU_REDUCE_XOR)
 #undef FA_EMU_REDUCE_FN
+#undef FA_EMU_COLLECTIVE
 
 /* Others get a turn: for loops that wait for memory. */
 static inline void fa_emu_yield(const char *name, const char *file, int line)

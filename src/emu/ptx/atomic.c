@@ -170,23 +170,16 @@ static uint64_t add_floats(fa_ptx_type type, uint64_t x, uint64_t y)
 static uint64_t combine(const fa_ptx_instr *i, uint64_t old, uint64_t b, uint64_t c)
 {
     const fa_ptx_type type = (fa_ptx_type)i->type[0];
-    if (fa_ptx_has(i, FA_PTX_W_CAS))
-        return old == b ? c : old;
-    if (fa_ptx_has(i, FA_PTX_W_EXCH))
-        return b;
-    if (fa_ptx_has(i, FA_PTX_W_INC))
-        return old >= b ? 0 : old + 1;
-    if (fa_ptx_has(i, FA_PTX_W_DEC))
-        return old == 0 || old > b ? b : old - 1;
-    if (fa_ptx_has(i, FA_PTX_W_AND_))
-        return old & b;
-    if (fa_ptx_has(i, FA_PTX_W_OR_))
-        return old | b;
-    if (fa_ptx_has(i, FA_PTX_W_XOR_))
-        return old ^ b;
-    if (fa_ptx_has(i, FA_PTX_W_MIN_) || fa_ptx_has(i, FA_PTX_W_MAX_))
-        return pick(type, old, b, fa_ptx_has(i, FA_PTX_W_MAX_));
-    return fa_ptx_types[type].kind == FA_PTX_F ? add_floats(type, old, b) : old + b;
+    return fa_ptx_has(i, FA_PTX_W_CAS)    ? (old == b ? c : old)
+           : fa_ptx_has(i, FA_PTX_W_EXCH) ? b
+           : fa_ptx_has(i, FA_PTX_W_INC)  ? (old >= b ? 0 : old + 1)
+           : fa_ptx_has(i, FA_PTX_W_DEC)  ? (old == 0 || old > b ? b : old - 1)
+           : fa_ptx_has(i, FA_PTX_W_AND_) ? (old & b)
+           : fa_ptx_has(i, FA_PTX_W_OR_)  ? (old | b)
+           : fa_ptx_has(i, FA_PTX_W_XOR_) ? old ^ b
+           : (fa_ptx_has(i, FA_PTX_W_MIN_) || fa_ptx_has(i, FA_PTX_W_MAX_))
+               ? pick(type, old, b, fa_ptx_has(i, FA_PTX_W_MAX_))
+               : (fa_ptx_types[type].kind == FA_PTX_F ? add_floats(type, old, b) : old + b);
 }
 
 uint64_t fa_emu_ptx_atomic(const fa_emu_ptx_run *run, void *at, uint32_t size, uint64_t b, uint64_t c, int order)

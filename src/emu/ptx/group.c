@@ -9,12 +9,10 @@
 
 static fa_emu_op make_op(const fa_emu_ptx_run *run, fa_emu_kind kind, int mode, uint32_t mask)
 {
-    return (fa_emu_op){.kind = kind,
-                       .mode = mode,
-                       .name = run->instr->name,
-                       .file = run->at->file,
-                       .line = run->at->line,
-                       .mask = mask};
+    fa_emu_op op = fa_emu_ptx_op(run, kind, run->instr->name);
+    op.mode = mode;
+    op.mask = mask;
+    return op;
 }
 
 /* The mode beside the word that the instruction has. */
@@ -144,16 +142,11 @@ static void elect(const fa_emu_ptx_run *run, uint32_t lane)
         fa_ptx_write(&i->value[1], run->r, leader == lane);
 }
 
-static int matrices(const fa_ptx_instr *i)
-{
-    return fa_ptx_has(i, FA_PTX_W_X4) ? 4 : fa_ptx_has(i, FA_PTX_W_X2) ? 2 : 1;
-}
-
 /* Every lane reads the row that it names; the core distributes the elements. */
 static void ldmatrix(const fa_emu_ptx_run *run, uint32_t lane)
 {
     const fa_ptx_instr *i = run->instr;
-    const int count = matrices(i);
+    const int count = fa_ptx_matrices(i);
     const bool trans = fa_ptx_has(i, FA_PTX_W_TRANS);
     _Alignas(16) unsigned char row[16] = {0};
     uint32_t d[4];
@@ -171,7 +164,7 @@ static void ldmatrix(const fa_emu_ptx_run *run, uint32_t lane)
 static void stmatrix(const fa_emu_ptx_run *run, uint32_t lane)
 {
     const fa_ptx_instr *i = run->instr;
-    const int count = matrices(i);
+    const int count = fa_ptx_matrices(i);
     const bool trans = fa_ptx_has(i, FA_PTX_W_TRANS);
     _Alignas(16) unsigned char row[16];
     uint32_t from[4];
@@ -299,12 +292,6 @@ static void settle(fa_emu_cluster *cluster)
     }
 }
 
-static fa_emu_op op_of(const fa_emu_ptx_run *run, fa_emu_kind kind)
-{
-    return (fa_emu_op){
-        .kind = kind, .name = run->instr->name, .file = run->at->file, .line = run->at->line, .mask = ~0u};
-}
-
 static void arrive(const fa_emu_ptx_run *run)
 {
     fa_emu_worker *worker = fa_emu_self;
@@ -325,9 +312,8 @@ static void wait(const fa_emu_ptx_run *run)
     if (!self->cluster_arrived)
         fa_emu_ptx_fail(run, FA_EMU_BAD_BARRIER, "the thread waits, but has not arrived (barrier.cluster.arrive)");
     while (worker->cluster->phase == self->cluster_phase) {
-        fa_emu_op op = op_of(run, FA_EMU_PHASE);
         worker->waiting_cluster[self->thread.warp] |= 1u << self->thread.lane;
-        fa_emu_ptx_wait(&op);
+        fa_emu_ptx_meet(run, FA_EMU_PHASE, run->instr->name);
     }
     self->cluster_arrived = false;
     fa_race_cluster_observed(worker);
@@ -335,10 +321,8 @@ static void wait(const fa_emu_ptx_run *run)
 
 void fa_emu_ptx_cluster_barrier(const fa_emu_ptx_run *run)
 {
-    if (fa_ptx_has(run->instr, FA_PTX_W_ALIGNED)) {
-        fa_emu_op together = op_of(run, FA_EMU_CONVERGE);
-        fa_emu_ptx_wait(&together);
-    }
+    if (fa_ptx_has(run->instr, FA_PTX_W_ALIGNED))
+        fa_emu_ptx_meet(run, FA_EMU_CONVERGE, run->instr->name);
     if (fa_ptx_has(run->instr, FA_PTX_W_ARRIVE))
         arrive(run);
     else

@@ -178,9 +178,7 @@ static void let_others_run(const fa_emu_ptx_run *run)
     fa_emu_worker *worker = fa_emu_self;
     if (worker->race != NULL || ++worker->turns % FA_EMU_POLLS != 0)
         return;
-    fa_emu_op op = {
-        .kind = FA_EMU_YIELD, .name = run->instr->name, .file = run->at->file, .line = run->at->line, .mask = ~0u};
-    fa_emu_ptx_wait(&op);
+    fa_emu_ptx_meet(run, FA_EMU_YIELD, run->instr->name);
 }
 
 /* The elements of ld and st, one after the other. */

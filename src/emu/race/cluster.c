@@ -112,9 +112,8 @@ static bool find_unknown(fa_emu_worker *worker, fa_race_access *access)
     const struct {
         uint64_t at;
         size_t size;
-    } parts[] = {
-        {(uint64_t)(uintptr_t)worker->smem, worker->launch->grid->smem_bytes},
-        {(uint64_t)(uintptr_t)build->static_smem_begin, (size_t)(build->static_smem_end - build->static_smem_begin)}};
+    } parts[] = {{(uint64_t)(uintptr_t)worker->smem, worker->launch->grid->smem_bytes},
+                 {(uint64_t)(uintptr_t)build->static_smem_begin, fa_emu_static_bytes(build)}};
     const fa_race_team *team = worker->race;
     for (int i = 0; i < 2; i++)
         if (fa_race_shadow_find(&fa_race_of(worker)->shadow, fa_race_shadow_address(worker, parts[i].at), parts[i].size,

@@ -118,7 +118,7 @@ void fa_race_block_begins(fa_emu_worker *worker)
     const fa_emu_build_info *build = worker->launch->image->build;
     team_reset(worker->race, worker->launch->threads, fa_race_of(worker)->width);
     new_memory(worker, worker->smem, worker->launch->grid->smem_bytes);
-    new_memory(worker, build->static_smem_begin, (size_t)(build->static_smem_end - build->static_smem_begin));
+    new_memory(worker, build->static_smem_begin, fa_emu_static_bytes(build));
 }
 
 /* A fence of one thread before a barrier also covers threads that release after it. */

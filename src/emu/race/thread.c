@@ -8,7 +8,7 @@ uint64_t fa_race_shadow_address(const fa_emu_worker *worker, uint64_t address)
 {
     const fa_emu_build_info *build = worker->launch->image->build;
     const uint64_t begin = (uint64_t)(uintptr_t)build->static_smem_begin;
-    const size_t size = (size_t)(build->static_smem_end - build->static_smem_begin);
+    const size_t size = fa_emu_static_bytes(build);
     if (address - begin < size)
         return address | (uint64_t)(worker->seat + 1) << FA_RACE_SEAT_SHIFT;
     for (uint32_t rank = 0; size > 0 && rank < worker->cluster->count; rank++) {
