@@ -597,6 +597,7 @@ FRESH(a_loser_is_not_timed_to_the_end)
     fa_timing t = time_beaten(10.0);
     assert_true(!t.done && t.beaten_us == 11.0);
     assert_true(gpu.samples < 40); /* no warm-up, no floor, no invariance */
+    assert_true(gpu.samples - gpu.resets >= FA_BEATEN_SAMPLES);
     /* At 5 % and below it is timed; without --beat, rested, and where its clock is unknown, too. */
     assert_true(time_beaten(11.0 / FA_BEATEN_MARGIN).done && time_beaten(0).done);
     options.rest_ms = 1;
