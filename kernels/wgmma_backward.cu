@@ -10,7 +10,8 @@
  *   first is half a tile ahead, so that one's exponentials run under the other's products.
  * Loads: a third warpgroup brings Q, K and V by TMA, and dO and the rows' numbers by cp.async: no map describes dO.
  * Around it: fa_before and fa_after of mma/gradients.cuh.
- * Builds on: mma_backward, wgmma.   Knobs: m = 128, 64 above dim 64; n = 128, 64 above dim 128; warps = 12; stages.
+ * Builds on: mma_backward, wgmma.
+ * Knobs: stages. m is 128, above dim 64 it is 64. n is 128, above dim 128 it is 64. warps is 12.
  * Limits: dim a multiple of 8 up to 256, dim-v up to dim; rows on 16 bytes; lengths, windows, chunks, softcap, sinks,
  *   ALiBi. */
 #include "wgmma/backward.cuh"

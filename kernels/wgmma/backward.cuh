@@ -205,7 +205,8 @@ __device__ __forceinline__ void add_dq(const float (&dq)[32], const gradient_row
     unsigned *turn_g = rows.turn_g + row0;
     const int lane = thread % 32, row = thread / 32 * 16 + lane / 4, first_column = BY_COLUMNS ? part * 64 : 0;
     const int query = row0 + (BY_COLUMNS ? 0 : part * 64) + thread;
-    /* No two of four rows in the same banks: 16 bytes after each row; or rows 4 apart together, and 32 bytes. */
+    /* Four neighbouring rows fall in different banks. Each row has 16 bytes behind it; with shared keys rows 4 apart
+     * lie together, and each of the four groups has 32 bytes behind it. */
     const auto row_s = [&](int i) {
         return dq_s + (SHARED_KEYS ? i % 4 * (16 * 256 + 32) + i / 4 * 256 : i * DQ_ROW_BYTES);
     };

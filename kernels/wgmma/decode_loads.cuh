@@ -1,6 +1,6 @@
-/* How wgmma_decode brings K and V to its rings: by TMA, by TMA out of pages, or from an FP8 cache. The elements of an
- * FP8 cache are copied by cp.async as they are, in pages of any size, and converted in shared memory by the producer's
- * warpgroup. A thread converts the pieces that it has copied: its copies need no barrier. */
+/* How wgmma_decode brings K and V to its rings: by TMA, by TMA out of pages, or from an FP8 cache. The cache may have
+ * pages of any size. The producer's warpgroup copies its bytes by cp.async and converts them in shared memory. A thread
+ * converts the pieces that it has copied: its copies need no barrier. */
 #pragma once
 
 #include "wgmma/packed_work.cuh"
@@ -19,8 +19,8 @@ constexpr int RAW_PIECES = FA_FP8_KV ? FA_N * DIM_PAD / 16 : 0; /* of 16 element
 constexpr int RAW_BYTES = FA_STAGES * 2 * RAW_PIECES * 16;
 
 #if FA_FP8_KV
-/* Where a piece is in a tile; chunk: of 16 elements, in the box. A quarter of a warp has four pieces of a row and four
- * of the next: what they become falls in different banks. */
+/* Where a piece of 16 elements is in a tile: its row, its box, its number in the box. Eight lanes have four pieces of a
+ * row and four of the next, which fall in different banks once they are converted. */
 struct raw_piece {
     int row, box, chunk;
 };

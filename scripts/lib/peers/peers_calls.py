@@ -118,9 +118,10 @@ def fa2(inputs):
     more = (*starts, max(inputs.q_lengths), max(inputs.kv_lengths), 0.0, causal)
     _, _, seed, offset, _ = torch.ops.aten._flash_attention_forward(q, k, v, *more, False, **options)
 
+    torch.utils.deterministic.fill_uninitialized_memory = False
+
     def call():
         before = torch.are_deterministic_algorithms_enabled()
-        torch.utils.deterministic.fill_uninitialized_memory = False
         torch.use_deterministic_algorithms(inputs.problem["deterministic"])
         try:
             gradients = torch.ops.aten._flash_attention_backward(dout, q, k, v, o, lse, *more, seed, offset, **options)
