@@ -340,8 +340,7 @@ def said(name, result=None):
         print(name, *a, *(f"{key}={k[key]}" for key in sorted(k) if key not in plain))
         return result if result is not None else T("o")
     return call
-def wrapper(name):
-    return lambda room, *a, **k: (said(name)(*a, **k), Fake(plan=said("plan"), run=said("run")))[1]
+wrapper = lambda name: lambda room, *a, **k: (said(name)(*a, **k), Fake(plan=said("plan"), run=said("run")))[1]
 fa = {name: said(name) for name in ("flash_attn_func", "flash_attn_varlen_func", "flash_attn_with_kvcache",
     "_flash_attn_backward", "_flash_attn_bwd")}
 fi = {f"Batch{x}Wrapper": wrapper(x) for x in ("DecodeWithPagedKVCache", "PrefillWithPagedKVCache",
@@ -366,8 +365,7 @@ def ask(peers, window=None, lengths=None, paged=False, causal=True, sinks=None, 
         kv_lengths=[9, 8], table=T("table") if paged else None, descale={"q": 0.25, "k": 0.5, "v": 1.0},
         scales={name: T(f"{name}_scale") for name in "qkv"}, seen=lambda output: output, flat=lambda x: T(x.name),
         type_of=lambda name: T("type"), outputs=lambda: [T("dq"), T("dk"), T("dv")])
-    left, right = peers_inputs.bounds_of(problem)
-    it.more, it.backward = {"window_left": left, "window_right": right, "softcap": 0.0}, op == "backward"
+    it.more, it.backward = dict(zip(["window_left", "window_right"], peers_inputs.bounds_of(problem))), op == "backward"
     for peer in peers.split():
         try:
             peers_calls.CALLS[peer](it)()
@@ -382,6 +380,7 @@ ask("flashinfer", paged=True, window=[7, 0], q=4, kv_dtype="e4m3")
 ask("fa3 flashinfer", paged=True, sinks=T("sinks"), q=4)
 ask("fa3 flashinfer flash_mla", paged=True, v_in_k=True, dim=576, dim_v=512)
 ask("fa3 flashinfer fmha_v2", dtype="e4m3")
+ask("flashinfer", dtype="e4m3", dim_v=32)
 ask("fa4 fa3", op="backward", window=[7, 0])
 END
     diff <(python "$work/given.py") - <<'END'
@@ -414,6 +413,7 @@ PrefillWithRaggedKVCache NHD backend=auto
 plan cu_q cu_kv 4 2 64 causal=True head_dim_vo=64 window_left=-1
 run q k v q_scale[0] k_scale[0] v_scale[0]
 fmha_v2 (q, kv) CONTIGUOUS_Q_KV room used_kv 1 9 0.0625 1.0 2 cu_q cu_kv mask_mode=causal out_dtype=type window_left=-1
+flashinfer without pages no sinks here, and its FP8 kernels have V as wide as K
 _flash_attn_bwd causal=False deterministic=True lse=lse out=o window_size_left=7 window_size_right=0
 _flash_attn_backward deterministic=True is_causal=False out=o softmax_lse=lse window_size_left=7 window_size_right=0
 END

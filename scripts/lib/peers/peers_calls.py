@@ -277,8 +277,8 @@ def flashinfer(inputs):
                "q_data_type": inputs.q.dtype, "kv_data_type": inputs.k.dtype, "o_data_type": inputs.type_of("o")}
     q, sizes = inputs.flat(inputs.q), (inputs.heads, inputs.kv_heads, problem["dim"])
     if inputs.table is None:
-        if inputs.sinks is not None:
-            raise RuntimeError("sinks are asked of it with pages alone")
+        if inputs.sinks is not None or (inputs.dtype == "e4m3" and problem["dim"] != problem["dim_v"]):
+            raise RuntimeError("without pages no sinks here, and its FP8 kernels have V as wide as K")
         wrapper = package.BatchPrefillWithRaggedKVCacheWrapper(room(inputs), "NHD", backend="auto")
         wrapper.plan(inputs.cu_q, inputs.cu_kv, *sizes, head_dim_vo=problem["dim_v"], causal=inputs.causal, **options)
         more = [inputs.scales[name][0].contiguous() for name in "qkv" if inputs.dtype == "e4m3"]
