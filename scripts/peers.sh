@@ -8,13 +8,13 @@
 #   --dtype TYPE      fp16 (default) or bf16: tensors of that type on both sides. A file holds rows of one type
 #   --only TEXT       only problems whose "B,H,S,D,full|causal" contains TEXT
 #   --peers LIST      backends of PyTorch's; fa3 and fa4, FlashAttention 3 and 4 by their own packages
-#                     flash_attn_interface and flash-attn-4
+#                     flash_attn_interface (or as --env has it) and flash-attn-4
 #                     (default: flash,cudnn,fa3,efficient,math; without the last two it takes two thirds of the time)
 #   --library FILE    another peer: a shared object (include/fa_library.h), or a library of the registry by its name,
 #                     timed and paired by fa_bench itself; repeatable (default: built, which is fa2, fa3, cutlass_* and
 #                     flashinfer_* of examples/library/build, those that are there; none adds none). A library that has
 #                     a time stands for the peer of its name
-#   --env DIR         peers that scripts/evidence/peers_env.sh brought: flash-attn-4, cuDNN
+#   --env DIR         peers that scripts/evidence/peers_env.sh brought: flash-attn-4, FlashAttention 3, cuDNN
 #   --max-time SEC    sampling per kernel, per peer and per pair of them (default: 0.15)
 #   --no-pairs        solo only: no peer is timed a second time against the kernel
 #   --out FILE        default evidence/<gpu>/peers.json, of BF16 peers_bf16.json

@@ -5,12 +5,16 @@
 #   --out DIR        default build/peers: DIR/python has FlashAttention 4 (flash-attn-4 and what it needs but PyTorch),
 #                    DIR/cudnn the three libraries of cuDNN (nvidia-cudnn-cu13) that its attention loads;
 #                    with --only flashinfer DIR/flashinfer has FlashInfer's headers, which examples/library builds from,
-#                    and DIR/python its package, which compiles what it runs, and cuDNN's frontend
+#                    and DIR/python its package, which compiles what it runs, and cuDNN's frontend;
+#                    with --only fa3,flash_mla DIR/python has FlashAttention 3 for sm_90a out of the wheels of xformers
+#                    and vLLM, and FlashMLA out of vLLM's
 #   --python X.Y     Python of the machine that will use them (default 3.12)
 #   --cudnn VERSION  default: the newest
 #   --fa4 VERSION    of flash-attn-4; default: the newest
 #   --flashinfer VERSION    default: the newest
-#   --only LIST      of fa4, cudnn, flashinfer (default: fa4,cudnn)
+#   --xformers VERSION      default 0.0.34: the last with FlashAttention 3; for PyTorch 2.10 and later
+#   --vllm VERSION   compiled for one PyTorch; default 0.25.1, for 2.11
+#   --only LIST      of fa4, cudnn, flashinfer, fa3, flash_mla (default: fa4,cudnn)
 #   --parts          DIR as a compressed archive, too, in parts of at most 60 MiB: DIR.tar.xz.aa and so on
 #   --dry-run        print what pip would be asked for
 # For x86_64 Linux and CUDA 13. scripts/peers.sh and scripts/evidence/pairs.sh take the folder: --env DIR.
@@ -19,13 +23,14 @@ set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . scripts/lib/common.sh
-opt=([out]=build/peers [python]=3.12 [cudnn]='' [fa4]='' [flashinfer]='' [only]='fa4,cudnn')
+opt=([out]=build/peers [python]=3.12 [cudnn]='' [fa4]='' [flashinfer]='' [only]='fa4,cudnn'
+    [xformers]=0.0.34 [vllm]=0.25.1)
 flag=([parts]=0 [dry-run]=0)
 parse_options "$@"
 out=${opt[out]%/}
 [[ ${opt[python]} =~ ^3[.][0-9]+$ ]] || die 2 "--python takes a version such as 3.12, not '${opt[python]}'"
-peer='(fa4|cudnn|flashinfer)'
-[[ ${opt[only]} =~ ^$peer(,$peer)*$ ]] || die 2 "--only takes fa4, cudnn, flashinfer, not '${opt[only]}'"
+peer='fa4|cudnn|flashinfer|fa3|flash_mla'
+[[ ${opt[only]} =~ ^($peer)(,($peer))*$ ]] || die 2 "--only takes ${peer//|/, }, not '${opt[only]}'"
 
 pip=(python3 -m pip install --quiet --root-user-action ignore --no-compile --no-deps --upgrade
     --only-binary=:all: --implementation cp --python-version "${opt[python]}")
@@ -81,7 +86,26 @@ if [[ ${opt[only]} == *cudnn* ]]; then
         done
     fi
 fi
+wheel=$work/wheels vllm=$work/wheels/vllm
+[[ ! ${opt[only]} =~ fa3|flash_mla ]] || get "$wheel" "vllm==${opt[vllm]}"
+[[ ${opt[only]} != *fa3* ]] || get "$wheel" "xformers==${opt[xformers]}" nvidia-cuda-runtime-cu12
 [[ ${flag[dry-run]} -eq 0 ]] || exit 0
+take() { # FOLDER VERSION FILE...: files out of wheels as a Python package; its source is standard input
+    mkdir -p "$out/python/$1"
+    mv -f "${@:3}" "$out/python/$1/"
+    { cat && echo "VERSION = '$2'"; } >"$out/python/$1/__init__.py"
+}
+if [[ ${opt[only]} == *fa3* ]]; then # xformers' is linked with CUDA 12's runtime, which stands beside PyTorch's
+    take fa3_wheels/xformers "FlashAttention 3 (xformers ${opt[xformers]})" "$wheel/xformers/flash_attn_3/_C.so" \
+        "$wheel/nvidia/cuda_runtime/lib/libcudart.so.12" <<<'import ctypes, torch
+ctypes.CDLL(__file__.replace("__init__.py", "libcudart.so.12"))
+from . import _C
+ops = torch.ops.flash_attn_3'
+    take fa3_wheels/vllm "FlashAttention 3 (vLLM ${opt[vllm]})" "$vllm/vllm_flash_attn/_vllm_fa3_C.abi3.so" \
+        <<<'import torch; from . import _vllm_fa3_C; ops = torch.ops._vllm_fa3_C'
+fi
+[[ ${opt[only]} != *flash_mla* ]] || take flash_mla "FlashMLA (vLLM ${opt[vllm]})" "$vllm/_flashmla_C.abi3.so" \
+    < <(sed 's/^import vllm[.]_fl/from . import _fl/' "$vllm/third_party/flashmla/flash_mla_interface.py")
 du -sh "$out"/*
 if [[ ${flag[parts]} -eq 1 ]]; then
     rm -f "$out".tar.xz.*

@@ -257,24 +257,27 @@ edit_rows() { # FILTER
     run -1 scripts/lib/peers/peers_torch.py --parity "$work"
 }
 
-# A made-up torch, tensors and package, which say how they were called: no number here was measured.
-# bats test_tags=slow
+# A made-up torch, tensors and packages, which say how they were called: no number here was measured.
 @test "FlashAttention 3 takes and gives transposed tensors; without its package, or elsewhere, it is not_run" {
-    mkdir "$work/with" "$work/older" "$work/broken"
-    cat >"$work/older/flash_attn_interface.py" <<'END'
-def flash_attn_func(q, k, v, softmax_scale=None, causal=False):
-    assert (q.text, k.text, v.text, softmax_scale, causal) == ("q12", "k12", "v12", 0.125, True)
-    return type(q)("o"), "log-sum-exp"
-END
-    sed 's/, "log-sum-exp"//' "$work/older/flash_attn_interface.py" >"$work/with/flash_attn_interface.py"
+    python3 -c 'import flash_attn_interface' 2>/dev/null && skip "FlashAttention 3 is here"
+    mkdir "$work/broken"
     echo 'raise ImportError("undefined symbol: made up\nmore of it")' >"$work/broken/flash_attn_interface.py"
     cat >"$work/fake.py" <<'END'
-import contextlib, json, sys
+import contextlib, importlib.metadata, sys
 from types import SimpleNamespace as Fake
-import peers_torch
+import peers_calls, peers_torch
 class Tensor:
     def __init__(self, text): self.text = text
     def transpose(self, a, b): return Tensor(f"{self.text}{a}{b}")
+class Refused(Exception): pass
+def flash_attn_func(q, k, v, softmax_scale=None, causal=False):
+    assert (q.text, k.text, v.text, softmax_scale, causal) == ("q12", "k12", "v12", 0.125, True)
+    return Tensor("o"), "log-sum-exp"
+def refuse(*tensors, **options): raise Refused()
+def fwd(is_causal, num_splits, window_size_left, window_size_right, **tensors):
+    assert (num_splits, window_size_left, window_size_right) == (0, -1, -1)
+    return flash_attn_func(causal=is_causal, **tensors)
+fwd.default = Fake(_schema=Fake(arguments=[]))
 problem = {"batch": 1, "heads": 2, "seq_q": 8, "seq_kv": 16, "causal": True}
 inputs = object.__new__(peers_torch.Inputs)
 inputs.__dict__.update(q=Tensor("q"), k=Tensor("k"), v=Tensor("v"), scale=0.125, causal=True, sinks=None, table=None,
@@ -282,50 +285,37 @@ inputs.__dict__.update(q=Tensor("q"), k=Tensor("k"), v=Tensor("v"), scale=0.125,
     seen=lambda output: output.transpose(1, 2), parity=lambda output: {"passed": output.text == "o12"})
 peers_torch.captured = lambda call: (call().text, 3)
 peers_torch.graph_samples = lambda graph, calls, arguments: [7.0 if (graph, calls) == ("o12", 3) else 0] * 11
-def paired(graph, calls, arguments):
+def pair(graph, calls, arguments):
     return {"status": "pass", "reason": None, **peers_torch.ratio_of([(1, calls, 3, 1)] * 11)}
-peers_torch.torch = Fake(__version__="fake", no_grad=contextlib.nullcontext,
-    backends=Fake(cudnn=Fake(version=lambda: 1)),
-    cuda=Fake(is_available=lambda: False, synchronize=lambda: None,
-        get_device_capability=lambda: (int(sys.argv[1]), 0)))
-arguments = Fake(seed=42, warmup_ms=0)
-print(json.dumps(peers_torch.answer_of(sys.argv[2], inputs, arguments, paired if len(sys.argv) > 3 else None)))
+peers_torch.torch = peers_calls.torch = Fake(__version__="fake", no_grad=contextlib.nullcontext,
+    backends=Fake(cudnn=Fake(version=lambda: 1)), ops=Fake(flash_attn_3=Fake(fwd=fwd)),
+    cuda=Fake(is_available=lambda: False, synchronize=lambda: None))
+def said(backend, major=9, pair=None):
+    peers_torch.torch.cuda.get_device_capability = lambda: (major, 0)
+    it = peers_torch.answer_of(backend, inputs, Fake(seed=42, warmup_ms=0), pair)
+    assert it["kernel"] == f"flash_attn_{backend[2:]}" and ("paired" in it) <= (pair is not None), it
+    assert (it["status"], it["timing"]) == (("not_run", None) if it["reason"] else ("pass", {"p50_us": 7.0})), it
+    return it["reason"] or it["provenance"]["compiler"].removeprefix("torch fake, cudnn 1"), it.get("paired")
+missing = "No module named 'flash_attn_interface'"
+assert said("fa3", pair=pair) == (missing, None) and said("fa3", 10) == ("FlashAttention 3 serves sm_90 only", None)
+sys.path.insert(0, sys.argv[1])
+assert said("fa3", pair=pair) == ("undefined symbol: made up", None)
+sys.modules["flash_attn_interface"] = Fake()
+importlib.metadata.version = lambda name: {"flash_attn_3": "3.1", "flash_attn_4": "4"}[name]
+text, paired = said("fa3", pair=pair)
+assert text == ", flash_attn_3 3.1" and len(paired) == 7, (text, paired)
+assert [paired[name] for name in ("status", "reason", "kernel_p50_us", "p50_us", "ratio", "ratio_ci95", "blocks")] == [
+    "pass", None, 1, 3, 3, [3, 3], 11], paired
+sys.modules["flash_attn_interface"], sys.modules["fa3_wheels"] = None, Fake(__spec__=1)
+sys.modules["fa3_wheels.xformers"] = Fake(ops=peers_torch.torch.ops.flash_attn_3, VERSION="FlashAttention 3 (made up)")
+assert said("fa3") == (", FlashAttention 3 (made up)", None)
+for function, text in ((flash_attn_func, ", flash_attn_4 4"), (refuse, "Refused()")):
+    package = Fake(flash_attn_func=function)
+    cute = Fake(interface=package)
+    sys.modules.update({"flash_attn": Fake(cute=cute), "flash_attn.cute": cute, "flash_attn.cute.interface": package})
+    assert said("fa4", 10) == (text, None)
 END
-    fake() { PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=scripts/lib/peers:$work/$1 python3 "$work/fake.py" "${@:2}" \
-        >"$work/said"; }
-    said() { jq -e "$(printf '(%s) and ' "$@") true" "$work/said"; }
-    fake with 10 fa3
-    said '.status == "not_run"' '.reason == "FlashAttention 3 serves sm_90 only"' \
-        '.timing == null'
-    fake broken 9 fa3
-    said '.status == "not_run"' '.reason == "undefined symbol: made up"'
-    mkdir "$work/with/flash_attn_3-3.1.dist-info"
-    printf 'Metadata-Version: 2.1\nName: flash_attn_3\nVersion: 3.1\n' >"$work/with/flash_attn_3-3.1.dist-info/METADATA"
-    fake with 9 fa3
-    said '.kernel == "flash_attn_3"' '.status == "pass"' '.timing.p50_us == 7' \
-        '.parity.passed' '.provenance.compiler == "torch fake, cudnn 1, flash_attn_3 3.1"' '.paired == null'
-    fake with 9 fa3 paired
-    said '.status == "pass"' \
-        '.paired | .status == "pass" and .reason == null and .kernel_p50_us == 1 and .p50_us == 3' \
-        '.paired | .ratio == 3 and .ratio_ci95 == [3, 3] and .blocks == 11 and length == 7'
-    fake broken 9 fa3 paired
-    said '.status == "not_run"' '.paired == null'
-    fake with 9 fa3
-    fake older 9 fa3
-    said '.status == "pass"' '.timing.p50_us == 7' '.parity.passed'
-    mkdir -p "$work"/{with,broken}/flash_attn/cute
-    cp "$work/older/flash_attn_interface.py" "$work/with/flash_attn/cute/interface.py"
-    fake with 10 fa4
-    said '.kernel == "flash_attn_4"' '.status == "pass"' '.parity.passed'
-    echo 'class Refused(Exception): pass' >"$work/broken/flash_attn/cute/interface.py"
-    echo 'raise Refused()' >>"$work/broken/flash_attn/cute/interface.py"
-    fake broken 9 fa4
-    said '.status == "not_run"' '.reason == "Refused()"'
-    python3 -c 'import flash_attn_interface' 2>/dev/null && skip "FlashAttention 3 is here"
-    fake none 9 fa3
-    said '.status == "not_run"' \
-        '.reason | startswith("No module named") and endswith("flash_attn_interface\u0027")' \
-        '.provenance.compiler == "torch fake, cudnn 1"'
+    PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=scripts/lib/peers python3 "$work/fake.py" "$work/broken"
 }
 
 @test "a library is a peer, alone and paired by fa_bench itself; fa3 stands for the package" {
@@ -422,6 +412,10 @@ printf '%s\n' 'Name: flashinfer-python' 'Version: 1.2' '' 'Version: of something
 for name in libcudnn libcudnn_graph libcudnn_engines_runtime_compiled libcudnn_ops; do
     echo "$name" >"$2/nvidia/cudnn/lib/$name.so.9"
 done
+mkdir -p "$2"/{nvidia/cuda_runtime/lib,xformers/flash_attn_3,vllm/vllm_flash_attn,vllm/third_party/flashmla}
+touch "$2"/{nvidia/cuda_runtime/lib/libcudart.so.12,xformers/flash_attn_3/_C.so,vllm/_flashmla_C.abi3.so} \
+    "$2/vllm/vllm_flash_attn/_vllm_fa3_C.abi3.so"
+printf 'import torch\nimport vllm._flashmla_C\n' >"$2/vllm/third_party/flashmla/flash_mla_interface.py"
 END
     chmod +x "$work/bin/python3"
     PATH=$work/bin:$PATH scripts/evidence/peers_env.sh --out "$work/env" --cudnn 9.28.1.4 --python 3.13 --parts
@@ -435,7 +429,7 @@ END
     peers --kernel one --env "$work/there"
     [[ $(cat "$STUB/env") == "$work/there/python $work/there/cudnn:"* ]]
     refused 2 "--env takes a folder of scripts/evidence/peers_env.sh, not '$work/bin'" peers --env "$work/bin"
-    refused 2 "--only takes fa4, cudnn, flashinfer, not 'fa3'" scripts/evidence/peers_env.sh --only fa3
+    refused 2 "--only takes fa4, cudnn, flashinfer, fa3, flash_mla, not 'fa2'" scripts/evidence/peers_env.sh --only fa2
     run scripts/evidence/peers_env.sh --dry-run --only cudnn
     [[ $output == "pip install --target /"*" nvidia-cudnn-cu13" ]]
     # FlashInfer's headers, which stay where libraries are built.
@@ -448,6 +442,14 @@ cutlass/include cutlass/tools cutlass/tools/util/include/cutlass/util cccl/cub c
     [ -z "$(cat "$work/env.tar.xz."* | tar -tJ | sed -n '/^[.]\/flashinfer/p')" ]
     make -n -B -C examples/library flashinfer_fa3 FLASHINFER_DIR="$work/env/flashinfer" |
         grep -q 'FLASHINFER_VERSION="1.2"'
+    # Out of other packages' wheels.
+    PATH=$work/bin:$PATH scripts/evidence/peers_env.sh --out "$work/e" --only fa3,flash_mla --xformers 1.1 --vllm 2.2
+    [[ $(tail -n 2 "$STUB/pip") == *" vllm==2.2"$'\n'*" xformers==1.1 nvidia-cuda-runtime-cu12" ]]
+    [ "$(cd "$work/e/python" && echo flash_mla/*.so fa3_wheels/*/*.so*)" = "flash_mla/_flashmla_C.abi3.so \
+fa3_wheels/vllm/_vllm_fa3_C.abi3.so fa3_wheels/xformers/_C.so fa3_wheels/xformers/libcudart.so.12" ]
+    [ "$(cat "$work/e/python/fa3_wheels/"*/__init__.py | grep -c '^VERSION = .*(vLLM 2.2)\|(xformers 1.1)')" -eq 2 ]
+    diff "$work/e/python/flash_mla/__init__.py" - <<<"import torch"$'\n'"from . import _flashmla_C
+VERSION = 'FlashMLA (vLLM 2.2)'"
 }
 
 @test "--env: PyTorch runs the folder's cuDNN whole; parts of two are refused" {

@@ -327,7 +327,7 @@ import sys, types
 from types import SimpleNamespace as Fake
 import peers_calls, peers_inputs
 class T:
-    def __init__(self, name, *shape): self.name, self.shape, self.dtype = name, shape or (2, 4, 9, 64), "fp16"
+    def __init__(self, name, *shape): self.name, self.shape, self.dtype = name, shape or (2, 16, 9, 64), "fp16"
     def __getattr__(self, name): return lambda *a, **k: self
     def __getitem__(self, at): return T(f"{self.name}[{at if isinstance(at, int) else '..'}]", *self.shape)
     def __repr__(self): return self.name
@@ -336,19 +336,20 @@ def said(name, result=None):
         plain = {"o_data_type": T("type"), "q_data_type": "fp16", "kv_data_type": "fp16", "logits_soft_cap": 0.0,
             "sm_scale": 0.5, "softmax_scale": 0.5, "page_size": 16,
             **{x: T(x) for x in ("q", "k", "v", "dq", "dk", "dv", "dout")}}
+        k = {key: k[key] for key in sorted(k) if k[key] is not None and (k[key] != -1 or key == "window_left")}
         assert all(str(k[key]) == str(plain[key]) for key in k if key in plain), k
-        print(name, *a, *(f"{key}={k[key]}" for key in sorted(k) if key not in plain))
+        print(name, *a, *(f"{key}={k[key]}" for key in k if key not in plain))
         return result if result is not None else T("o")
     return call
 wrapper = lambda name: lambda room, *a, **k: (said(name)(*a, **k), Fake(plan=said("plan"), run=said("run")))[1]
-fa = {name: said(name) for name in ("flash_attn_func", "flash_attn_varlen_func", "flash_attn_with_kvcache",
-    "_flash_attn_backward", "_flash_attn_bwd")}
+fa = {name: said(name) for name in ("flash_attn_func", "flash_attn_varlen_func", "_flash_attn_bwd")}
 fi = {f"Batch{x}Wrapper": wrapper(x) for x in ("DecodeWithPagedKVCache", "PrefillWithPagedKVCache",
     "PrefillWithRaggedKVCache", "AttentionWithAttentionSink")}
 fi["mla"] = Fake(BatchMLAPagedAttentionWrapper=wrapper("Mla"), MLAPlanMetadata=Fake(csr=lambda *a: a))
 for name, has in (("flash_attn", {}), ("flash_attn.cute", {}), ("flash_attn.cute.interface", fa), ("flashinfer", fi),
-        ("flash_attn_interface", fa), ("flashinfer.prefill", {"trtllm_fmha_v2_prefill": said("fmha_v2")}),
-        ("flash_mla", {"get_mla_metadata": said("metadata", ("plan", None)),
+        ("fa3_wheels", {"__spec__": 1}), ("flash_attn_interface", {}),
+        ("flashinfer.prefill", {"trtllm_fmha_v2_prefill": said("fmha_v2")}),
+        ("flash_mla", {"VERSION": "of vLLM", "get_mla_metadata": said("metadata", ("plan", None)),
             "flash_mla_with_kvcache": said("flash_mla", [T("o")])})):
     sys.modules[name] = types.ModuleType(name)
     sys.modules[name].__dict__.update(has)
@@ -356,8 +357,8 @@ peers_calls.room = lambda inputs: "room"
 peers_calls.torch = Fake(full_like=lambda of, value: value, stack=lambda of, dim: T("kv"), uint8="uint8")
 def ask(peers, window=None, lengths=None, paged=False, causal=True, sinks=None, op="forward", dtype="fp16", q=1,
         **more):
-    problem = dict(page_size=16 if paged else None, page_layout="nhd", window=window, causal=causal, softcap=None,
-        lengths=lengths, deterministic=True, **{"dim": 64, "dim_v": 64, "v_in_k": False, "kv_dtype": dtype, **more})
+    problem = dict(page_size=16 if paged else None, page_layout="nhd", window=window, causal=causal, lengths=lengths,
+        deterministic=True, **dict(dim=64, dim_v=64, v_in_k=False, kv_dtype=dtype, softcap=None) | more)
     it = object.__new__(peers_inputs.Inputs)
     it.__dict__.update({name: T(name) for name in ("q", "k", "v", "o", "dout", "lse", "cu_q", "cu_kv", "used_q",
         "used_kv", "page_starts", "page_list", "last_page")}, problem=problem, sinks=sinks, scale=0.5, heads=4,
@@ -372,50 +373,77 @@ def ask(peers, window=None, lengths=None, paged=False, causal=True, sinks=None, 
         except RuntimeError as error:
             print(peer, error)
 assert peers_calls.version_of("flash_mla") == "flash_mla, version unknown"
-ask("fa4 fa3", window=[7, 0])
-ask("fa4 fa3", window=[-1, 3], causal=False)
-ask("fa4 fa3", lengths={"q": 1})
-ask("fa4 fa3 flashinfer", paged=True)
+ask("fa4", window=[7, 0])
+ask("fa4", window=[-1, 3], causal=False)
+ask("fa4", lengths={"q": 1})
+ask("fa4 flashinfer", paged=True)
 ask("flashinfer", paged=True, window=[7, 0], q=4, kv_dtype="e4m3")
-ask("fa3 flashinfer", paged=True, sinks=T("sinks"), q=4)
-ask("fa3 flashinfer flash_mla", paged=True, v_in_k=True, dim=576, dim_v=512)
-ask("fa3 flashinfer fmha_v2", dtype="e4m3")
+ask("flashinfer", paged=True, sinks=T("sinks"), q=4)
+ask("flashinfer flash_mla", paged=True, v_in_k=True, dim=576, dim_v=512)
+ask("flashinfer fmha_v2", dtype="e4m3")
 ask("flashinfer", dtype="e4m3", dim_v=32)
-ask("fa4 fa3", op="backward", window=[7, 0])
+ask("fa4", op="backward", window=[7, 0])
+# FlashAttention 3: its own ops and xformers' have defaults, vLLM's have none.
+def op(name, *needed):
+    call = lambda **k: said(name, [T("o")])(*[k.pop(x) for x in ("q", "k", "v") if x in k], **k)
+    arguments = [Fake(name=name, type=kind, has_default_value=lambda: False) for name, kind in needed]
+    call.default = Fake(_schema=Fake(arguments=arguments))
+    return call
+def ops(name, *needed):
+    return Fake(bwd=said(f"{name} bwd"), **{x: op(f"{name} {x}", *needed) for x in ("fwd", "get_scheduler_metadata")})
+peers_calls.torch.ops = Fake(flash_attn_3=ops("own"))
+for carrier, *needed in (("xformers",), ("vllm", ("pack_gqa", "Optional[bool]"), ("sm_margin", "int"))):
+    sys.modules[f"fa3_wheels.{carrier}"] = Fake(VERSION=f"of {carrier}", ops=ops(carrier, *needed))
+ask("fa3", window=[7, 0], softcap=5)
+sys.modules["flash_attn_interface"] = None
+ask("fa3", lengths={"q": 1})
+ask("fa3", paged=True, v_in_k=True, dim=576, dim_v=512)
+ask("fa3", op="backward", window=[7, 0], softcap=5)
+assert peers_calls.version_of("fa3") == "of xformers"
+ask("fa3", dtype="e4m3", sinks=T("sinks"))
+ask("fa3", lengths={"q": 1}, softcap=5)
+assert peers_calls.version_of("fa3") == "of vllm"
+assert peers_calls.version_of("flash_mla") == "of vLLM"
 END
-    diff <(python "$work/given.py") - <<'END'
-flash_attn_func q k v causal=False window_size=(7, 0)
+    diff -b <(python "$work/given.py" | fold -s -w 119) - <<'END'
 flash_attn_func q k v causal=False window_size=(7, 0)
 flash_attn_func q k v causal=False window_size=(None, 3)
-flash_attn_func q k v causal=False window_size=(-1, 3)
-flash_attn_varlen_func q[0] k[0] v[0] causal=True cu_seqlens_k=cu_kv cu_seqlens_q=cu_q max_seqlen_k=9 max_seqlen_q=1
 flash_attn_varlen_func q[0] k[0] v[0] causal=True cu_seqlens_k=cu_kv cu_seqlens_q=cu_q max_seqlen_k=9 max_seqlen_q=1
 flash_attn_varlen_func q k v causal=True page_table=table seqused_k=used_kv
-flash_attn_with_kvcache q k v cache_seqlens=used_kv causal=True page_table=table
 DecodeWithPagedKVCache NHD use_tensor_cores=False
 plan page_starts page_list last_page 4 2 64 16 window_left=-1
 run q (k, v)
 DecodeWithPagedKVCache NHD use_tensor_cores=True
 plan page_starts page_list last_page 4 2 64 16 q_len_per_req=4 window_left=7
 run q (k, v) k_scale=0.5 v_scale=1.0
-fa3 takes no sinks
 AttentionWithAttentionSink NHD backend=auto head_dim_qk=64 head_dim_vo=64 window_left=-1
 plan cu_q page_starts page_list last_page 4 2 64 16 causal=True head_dim_vo=64 window_left=-1
 run q (k, v) sinks 0.5
-flash_attn_with_kvcache q[..] k[..] v cache_seqlens=used_kv causal=True page_table=table qv=q[..]
 Mla backend=auto
 plan causal=True head_dim_ckv=512 head_dim_kpe=64 metadata=(cu_q, page_starts, page_list, used_kv) num_heads=4
 run kv_cache=k[..] query=q
 metadata used_kv 2 2
 flash_mla q k table used_kv 512 plan None causal=True
-flash_attn_func q k v causal=True k_descale=0.5 q_descale=0.25 v_descale=1.0
 PrefillWithRaggedKVCache NHD backend=auto
 plan cu_q cu_kv 4 2 64 causal=True head_dim_vo=64 window_left=-1
 run q k v q_scale[0] k_scale[0] v_scale[0]
 fmha_v2 (q, kv) CONTIGUOUS_Q_KV room used_kv 1 9 0.0625 1.0 2 cu_q cu_kv mask_mode=causal out_dtype=type window_left=-1
 flashinfer without pages no sinks here, and its FP8 kernels have V as wide as K
 _flash_attn_bwd causal=False deterministic=True lse=lse out=o window_size_left=7 window_size_right=0
-_flash_attn_backward deterministic=True is_causal=False out=o softmax_lse=lse window_size_left=7 window_size_right=0
+own fwd q k v is_causal=False num_splits=0 softcap=5 window_size_left=7 window_size_right=0
+xformers fwd q[0] k[0] v[0] cu_seqlens_k=cu_kv cu_seqlens_q=cu_q is_causal=True max_seqlen_k=9 max_seqlen_q=1
+num_splits=1
+xformers get_scheduler_metadata batch_size=2 has_softcap=False headdim=64 headdim_v=64 is_causal=True max_seqlen_k=256
+max_seqlen_q=1 num_heads=4 num_heads_k=2 qkv_dtype=fp16 seqused_k=used_kv
+xformers fwd q[..] k[..] v is_causal=True num_splits=0 page_table=table q_v=q[..] scheduler_metadata=[o]
+seqused_k=used_kv
+xformers bwd deterministic=True is_causal=False out=o softcap=5 softmax_lse=lse window_size_left=7 window_size_right=0
+vllm get_scheduler_metadata batch_size=2 has_softcap=False headdim=64 headdim_v=64 is_causal=True max_seqlen_k=16
+max_seqlen_q=1 num_heads=4 num_heads_k=2 qkv_dtype=fp16 seqused_k=used_kv sm_margin=0
+vllm fwd q k v cp_world_size=1 is_causal=True k_descale=0.5 num_splits=0 q_descale=0.25 s_aux=sinks
+scheduler_metadata=[o] seqused_k=used_kv sm_margin=0 v_descale=1.0
+vllm fwd q[0] k[0] v[0] cp_world_size=1 cu_seqlens_k=cu_kv cu_seqlens_q=cu_q is_causal=True max_seqlen_k=9
+max_seqlen_q=1 num_splits=1 sm_margin=0 softcap=5
 END
 }
 

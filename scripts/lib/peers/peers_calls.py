@@ -2,13 +2,17 @@
 arguments that gives O, or dQ, dK and dV; where O is not as ours, also what makes it so, which is not timed. What a peer
 does not serve is an exception, whose first line is the reason in its row. What each is given: docs/peers.md."""
 import importlib.metadata
+import importlib.util
 
 WORKSPACE_BYTES = 512 * 2**20
 O_FACTOR = 64.0  # cuDNN's O is FP8 where Q is
 torch = None
+carried = {}  # of what is called out of another package's wheel: its version
 
 
 def version_of(peer):
+    if peer in carried:
+        return carried[peer]
     if peer == "cudnn":
         import cudnn as frontend
         return f"cuDNN {frontend.backend_version()}, frontend {frontend.__version__}"
@@ -22,9 +26,9 @@ def version_of(peer):
 
 
 def window_of(inputs, open_bound):
-    """left, right of a window, which both FlashAttentions have inclusive as ours; None: none."""
+    """left, right of a window, which both FlashAttentions have inclusive as ours."""
     if inputs.problem["window"] is None:
-        return None
+        return open_bound, open_bound
     bounds = inputs.more["window_left"], inputs.more["window_right"]
     return tuple(bound if bound >= 0 else open_bound for bound in bounds)
 
@@ -41,44 +45,18 @@ def options_of(inputs, causal):
     return options
 
 
-def flash(package, inputs, open_bound, sinks_name):
-    problem = inputs.problem
-    options = options_of(inputs, "causal")
-    if problem["window"] is not None:
-        options["window_size"] = window_of(inputs, open_bound)
-    if inputs.sinks is not None:
-        if not sinks_name:
-            raise RuntimeError("takes no sinks")
-        options[sinks_name] = inputs.sinks.to(inputs.q.dtype)
+def tensors_of(inputs):
+    """Q, K and V as either FlashAttention takes them."""
     if inputs.dtype_kv != inputs.dtype:
         raise RuntimeError("no FP8 cache under 16-bit queries")
-    if inputs.dtype == "e4m3":  # a descale of Q for each K/V head
-        options.update({f"{name}_descale": torch.full_like(inputs.scales["k"], inputs.descale[name]) for name in "qkv"})
     q, k, v = inputs.tokens(inputs.q), inputs.k.transpose(1, 2), inputs.v.transpose(1, 2)
-    function = package.flash_attn_varlen_func if problem["lengths"] else package.flash_attn_func
-    if inputs.table is not None and open_bound is None:  # FlashAttention 4
-        function = package.flash_attn_varlen_func
-        options.update(seqused_k=inputs.used_kv, page_table=inputs.table)
-    elif inputs.table is not None:
-        function = package.flash_attn_with_kvcache  # splits keys by its own rule
-        options.update(cache_seqlens=inputs.used_kv, page_table=inputs.table)
-        if problem["v_in_k"]:
-            rope = problem["dim_v"]  # K's columns from there on have positions
-            q, k, options["qv"] = q[..., rope:], k[..., rope:], q[..., :rope]
-    elif problem["lengths"]:
-        k, v = k[0], v[0]
-
-    def call():
-        output = function(q, k, v, **options)
-        return inputs.seen(output[0] if isinstance(output, tuple) else output)
-    return call
+    return (q, k[0], v[0]) if inputs.problem["lengths"] and inputs.table is None else (q, k, v)
 
 
 def flash_gradients(function, inputs, open_bound, causal_name, lse_name):
     """Gradients from our O and log-sum-exp, which is natural as theirs."""
     options = options_of(inputs, causal_name)
-    if inputs.problem["window"] is not None:
-        options["window_size_left"], options["window_size_right"] = window_of(inputs, open_bound)
+    options["window_size_left"], options["window_size_right"] = window_of(inputs, open_bound)
     options["deterministic"] = inputs.problem["deterministic"]
     options[lse_name] = inputs.lse[0] if inputs.problem["lengths"] else inputs.lse
     named = {"q": inputs.q, "k": inputs.k, "v": inputs.v, "out": inputs.o, "dout": inputs.dout}
@@ -96,21 +74,69 @@ def fa4(inputs):
     import flash_attn.cute.interface as package
     if inputs.backward:
         return flash_gradients(package._flash_attn_bwd, inputs, None, "causal", "lse")
-    return flash(package, inputs, None, "learnable_sink")
+    tensors, options, function = tensors_of(inputs), options_of(inputs, "causal"), package.flash_attn_func
+    if inputs.problem["window"] is not None:
+        options["window_size"] = window_of(inputs, None)
+    if inputs.sinks is not None:
+        options["learnable_sink"] = inputs.sinks.to(inputs.q.dtype)
+    if inputs.problem["lengths"] or inputs.table is not None:
+        function = package.flash_attn_varlen_func
+    if inputs.table is not None:
+        options.update(seqused_k=inputs.used_kv, page_table=inputs.table)
+
+    def call():
+        output = function(*tensors, **options)
+        return inputs.seen(output[0] if isinstance(output, tuple) else output)
+    return call
+
+
+def run_op(op, **given):
+    """What has no default, as all of vLLM's, is None, 0 or False."""
+    blank, arguments = {"int": 0, "float": 0.0, "bool": False}, op.default._schema.arguments
+    return op(**{x.name: blank.get(str(x.type)) for x in arguments if not x.has_default_value()} | given)
 
 
 def fa3(inputs):
-    import flash_attn_interface as package
+    """The ops of its own package, or of a wheel that peers_env.sh brought: xformers' has no FP8, softcap and sinks,
+    vLLM's no gradients, and all its kernels take lengths. The schedule of a cache is made before."""
+    problem, table = inputs.problem, inputs.table
+    special = not inputs.backward and (inputs.dtype == "e4m3" or inputs.sinks is not None or problem["softcap"])
+    try:
+        import flash_attn_interface  # which makes them known
+        ops, special = torch.ops.flash_attn_3, False
+    except ModuleNotFoundError:
+        if importlib.util.find_spec("fa3_wheels") is None:
+            raise
+        package = importlib.import_module(f"fa3_wheels.{'vllm' if special else 'xformers'}")
+        ops, carried["fa3"] = package.ops, package.VERSION
     if inputs.backward:
-        return flash_gradients(package._flash_attn_backward, inputs, -1, "is_causal", "softmax_lse")
-    return flash(package, inputs, -1, None)
+        return flash_gradients(ops.bwd, inputs, -1, "is_causal", "softmax_lse")
+    (q, k, v), options, (left, right) = tensors_of(inputs), options_of(inputs, "is_causal"), window_of(inputs, -1)
+    mask = {"is_causal": options.pop("is_causal"), "window_size_left": left, "window_size_right": right}
+    if problem["v_in_k"]:
+        rope = problem["dim_v"]  # K's columns from there on have positions
+        q, k, options["q_v"] = q[..., rope:], k[..., rope:], q[..., :rope]
+    if inputs.sinks is not None:
+        options["s_aux"] = inputs.sinks.bfloat16()
+    if inputs.dtype == "e4m3":  # a descale of Q for each K/V head
+        options.update({f"{name}_descale": torch.full_like(inputs.scales["k"], inputs.descale[name]) for name in "qkv"})
+    options.update({"cp_world_size": 1} if special else {})
+    if table is not None or (special and not problem["lengths"]):
+        options.update(seqused_k=inputs.used_kv, page_table=table, scheduler_metadata=run_op(
+            ops.get_scheduler_metadata, batch_size=inputs.batch, max_seqlen_q=max(inputs.q_lengths),
+            max_seqlen_k=k.shape[1] * (1 if table is None else table.shape[1]), num_heads=inputs.heads,
+            num_heads_k=inputs.kv_heads, headdim=q.shape[-1], headdim_v=v.shape[-1], qkv_dtype=q.dtype,
+            seqused_k=inputs.used_kv, cu_seqlens_q=options.get("cu_seqlens_q"),
+            page_size=None if table is None else k.shape[1], has_softcap="softcap" in options, **mask))
+    splits = int("cu_seqlens_k" in options)  # 0: by its own rule
+    return lambda: inputs.seen(run_op(ops.fwd, q=q, k=k, v=v, num_splits=splits, **mask, **options)[0])
 
 
 def fa2(inputs):
     """FlashAttention 2's gradients as PyTorch has them. It reads the random state of its own forward."""
     if inputs.problem["softcap"]:
         raise RuntimeError("PyTorch has no softcap")
-    lengths, (left, right) = inputs.problem["lengths"], window_of(inputs, -1) or (None, None)
+    lengths, (left, right) = inputs.problem["lengths"], window_of(inputs, -1)
     options = {"scale": inputs.scale, "window_size_left": left, "window_size_right": right}
     q, k, v, o, dout = (inputs.tokens(x) for x in (inputs.q, inputs.k, inputs.v, inputs.o, inputs.dout))
     lse, starts = (inputs.lse[0], (inputs.cu_q, inputs.cu_kv)) if lengths else (inputs.lse, (None, None))
@@ -330,6 +356,8 @@ def flash_mla(inputs):
     if set(inputs.q_lengths) != {queries} or not problem["v_in_k"] or inputs.table is None:
         raise RuntimeError("takes pages of MLA, and as many queries for every sequence")
     q = inputs.flat(inputs.q).reshape(inputs.batch, queries, inputs.heads, problem["dim"])
+    if hasattr(package, "VERSION"):
+        carried["flash_mla"] = package.VERSION
     plan = package.get_mla_metadata(inputs.used_kv, queries * inputs.group, inputs.kv_heads)
     return lambda: inputs.seen(package.flash_mla_with_kvcache(
         q, inputs.k.transpose(1, 2), inputs.table, inputs.used_kv, problem["dim_v"], *plan,

@@ -102,7 +102,8 @@ class Inputs:
             else:
                 setattr(self, name, loaded[name] if loaded else self.make(name, like))
         if problem["sinks"]:
-            self.sinks = like.sinks if like else 4.0 + torch.randn(self.heads, generator=self.generator, device=device)
+            drawn = 4.0 + torch.randn(self.heads, generator=self.generator, device=device)
+            self.sinks = like.sinks if like else drawn.bfloat16().float()  # exact in every peer's type
             self.more["sinks"] = self.sinks
         if self.backward:
             self.run_forward()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """PyTorch's scaled_dot_product_attention on fa_bench's problems: CUDA-graph times and parity.
-"fa3" and "fa4" are FlashAttention 3 and 4 by their own packages, not_run where those cannot be imported. PEERS_SITE is
-a folder of packages (scripts/evidence/peers_env.sh).
+"fa3" and "fa4" are FlashAttention 3 and 4, not_run where they cannot be imported. PEERS_SITE is a folder of packages
+(scripts/evidence/peers_env.sh).
 
 Times are medians over replays of one graph of many calls, queued back to back, so that no launch gap is in a sample.
 A problem of --serve that names a "cubin" (fa_bench --cubin, made for it) has each backend timed a second time, against
@@ -241,7 +241,9 @@ def kernel_of(backend):
 
 def compiler_of(backend):
     text = f"torch {torch.__version__}, cudnn {torch.backends.cudnn.version()}"
-    if backend in PACKAGES:
+    if backend in peers_calls.carried:
+        text += f", {peers_calls.carried[backend]}"
+    elif backend in PACKAGES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             text += f", {kernel_of(backend)} {importlib.metadata.version(kernel_of(backend))}"
     return text
@@ -263,6 +265,7 @@ def answer_of(backend, inputs, arguments, pair=None):
         return {**answer, "status": "infeasible", "reason": "the unfused scores would take too much memory"}
     try:
         call = call_of(backend, inputs)
+        answer["provenance"]["compiler"] = compiler_of(backend)  # where the package was found
         chosen = BACKENDS[backend] and sdpa_kernel([getattr(SDPBackend, BACKENDS[backend])])
         with chosen or contextlib.nullcontext(), torch.no_grad():
             answer["parity"] = inputs.parity(call())
