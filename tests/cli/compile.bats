@@ -18,6 +18,17 @@ needs_nvrtc() {
     done
 }
 
+@test "every kernel that the gate runs on the emulator and on a GPU compiles for the GPU" {
+    needs_nvrtc
+    for arch in sm_80 sm_89 sm_90; do
+        python3 -c "import sys; sys.path.insert(0, 'scripts/lib/gate'); import conform
+print(*sorted({f'--source {file} --arch $arch' for _, file, _ in conform.conformance_list('$arch')}), sep='\n')"
+    done >"$work/lines"
+    [ "$(grep -c hopper "$work/lines")" -ge 8 ]
+    sed -i 's/sm_90$/sm_90a/; /sm_8[09]/{/ptx/!d}' "$work/lines" # those of sm_80 and sm_89 that need not more
+    ./fa_bench --runs "$work/lines" --compile-only --quiet
+}
+
 @test "a second run comes from the cache, an edited source does not" {
     needs_nvrtc
     export XDG_CACHE_HOME=$work/cache

@@ -12,12 +12,15 @@ from subjects import read, seconds_of, write_json
 
 
 def conformance_list(arch):
-    """(name, file, number): the number is that of the case in a file of right kernels, else None."""
+    """(name, file, number): the number is that of the case in a file of right kernels, else None. A file's first line
+    says which architecture it needs, where sm_80 is not enough."""
     made = []
     for folder, start, prefix in (("conform", "", ""), ("ptx", "", "ptx_"), ("hopper", "conform_", "hopper_")):
         if folder != "hopper" or arch == "sm_90":
             for file in sorted(glob.glob(f"tests/emu/{folder}/{start}*.cu")):
-                made.append((prefix + os.path.basename(file)[len(start):-3], file, None))
+                needs = re.search(r" needs sm_(\d+)", read(file).partition("\n")[0])
+                if not needs or int(needs[1]) <= int(arch[3:]):
+                    made.append((prefix + os.path.basename(file)[len(start):-3], file, None))
     for file in sorted(glob.glob("tests/emu/hopper/clean*.cu")) if arch == "sm_90" else []:
         for number, case in enumerate(re.findall(r"^[A-Z_]*CASE\(\s*([a-z_0-9]+)", read(file), re.M)):
             made.append((f"hopper_{os.path.basename(file)[:-3]}_{case}", file, number))

@@ -24,20 +24,32 @@ __device__ __forceinline__ void put(const fa_params &p, int i, unsigned word)
 /* Small whole numbers: products and sums of them are exact in any order. */
 __device__ __forceinline__ int small(int i) { return i * 37 % 13 - 6; }
 
-/* Several cases to a file: a line that begins with CASE(name begins one, and run_case<__COUNTER__>() after the last
- * runs the one of a number, after the statement `first`; the first case has 0. */
+/* Several cases to a file: a line that begins with CASE(name begins one, and run_case<CASES>() after the last runs the
+ * one of a number, after the statement `first`; the first case has 0. CASES: how many stand above, from the overload
+ * with the highest rank (NVRTC has no __COUNTER__). */
+template <int n>
+struct rank : rank<n - 1> {
+};
+template <>
+struct rank<0> {
+};
+template <int n>
+using counted = char (&)[n + 1];
+__device__ counted<0> cases(rank<0>);
+#define CASES (int(sizeof(cases(rank<100>()))) - 1)
 template <int number>
 struct numbered_case;
-#define NUMBERED_CASE(name, parameters, first, ...) \
-    __device__ __noinline__ void name parameters;   \
-    template <>                                     \
-    struct numbered_case<__COUNTER__> {             \
-        static __device__ void run parameters       \
-        {                                           \
-            first;                                  \
-            name(__VA_ARGS__);                      \
-        }                                           \
-    };                                              \
+#define NUMBERED_CASE(name, parameters, first, ...)       \
+    __device__ __noinline__ void name parameters;         \
+    template <>                                           \
+    struct numbered_case<CASES> {                         \
+        static __device__ void run parameters             \
+        {                                                 \
+            first;                                        \
+            name(__VA_ARGS__);                            \
+        }                                                 \
+    };                                                    \
+    __device__ counted<CASES + 1> cases(rank<CASES + 1>); \
     __device__ __noinline__ void name parameters
 template <int count, typename... T>
 __device__ __forceinline__ void run_case(int number, T &...arguments)

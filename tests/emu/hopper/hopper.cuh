@@ -44,7 +44,7 @@ typedef unsigned long long u64;
         const unsigned s = (unsigned)__cvta_generic_to_shared(s_b), b = s + 32512; \
         const int t = threadIdx.x;                                                 \
         SET_UP(s_b, b, t);                                                         \
-        run_case<__COUNTER__>(p.seq_q, p, s, b, s_b, t);                           \
+        run_case<CASES>(p.seq_q, p, s, b, s_b, t);                                 \
     }
 
 /* What a thread reads must not be thought away. */

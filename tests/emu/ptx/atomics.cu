@@ -1,4 +1,4 @@
-/* atom and red: every operation, in shared and global memory, with scopes and orders. */
+/* atom and red: every operation, in shared and global memory, with scopes and orders; needs sm_90. */
 #include "ptx.cuh"
 
 FA_KERNEL_INFO(.threads = 64, .smem_dynamic_bytes = 128);

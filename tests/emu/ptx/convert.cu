@@ -1,4 +1,4 @@
-/* cvt: every rounding, saturation, packed types. */
+/* cvt: every rounding, saturation, packed types; needs sm_89. */
 #include "ptx.cuh"
 
 FA_KERNEL_INFO(.threads = 64, .smem_dynamic_bytes = 0);

@@ -1,4 +1,4 @@
-/* Barriers, shuffles with their predicate, votes, matches, reductions, elections. */
+/* Barriers, shuffles with their predicate, votes, matches, reductions, elections; needs sm_90. */
 #include "ptx.cuh"
 
 FA_KERNEL_INFO(.threads = 128, .smem_dynamic_bytes = 1024);

@@ -1,4 +1,4 @@
-/* ldmatrix, stmatrix and movmatrix, of one, two and four tiles, transposed or not. */
+/* ldmatrix, stmatrix and movmatrix, of one, two and four tiles, transposed or not; needs sm_90. */
 #include "ptx.cuh"
 #include "../../../src/emu/core/fragments.h"
 

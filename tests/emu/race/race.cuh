@@ -16,7 +16,7 @@ FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = 4096);
         FA_SHARED_ALIGNED(int, s, 16);                                        \
         unsigned *o_g = static_cast<unsigned *>(p.o);                         \
         const int t = threadIdx.x;                                            \
-        run_case<__COUNTER__>(p.seq_q, p, s, o_g, t);                         \
+        run_case<CASES>(p.seq_q, p, s, o_g, t);                               \
     }
 
 __device__ __forceinline__ unsigned load_volatile(const unsigned *at)
