@@ -219,6 +219,27 @@ END
     scripts/house/check_bats.sh "$work/good.bats"
 }
 
+# bats test_tags=slow
+@test "no line of the gate is a usage error, in any type, on a GPU too" {
+    export FA_BENCH=$work/bench # says that it has one
+    printf '%s\n' '#!/usr/bin/env bash' 'case "$*" in' \
+        "*'--check cpu'*) echo '{\"device\": {\"name\": \"H100\", \"arch\": \"sm_90\"}}' ;;" \
+        '*) exec ./fa_bench "${@/#cuda/emu}" ;;' esac >"$FA_BENCH"
+    chmod +x "$FA_BENCH"
+    while read -r gate; do
+        scripts/ci_gate.sh $gate --dry-run | sed -E 's/^/--kernel /; s/\|[a-z]*\|/ /; s/ --(race|sanitize \w+) / /
+            s/^--kernel \w+_backward /&--op backward /' >"$work/lines"
+        [ "$(wc -l <"$work/lines")" -gt 40 ]
+        ./fa_bench --runs "$work/lines" --select --quiet
+    done <<'END'
+--dtype e4m3 --kernel light,mma --draws 20
+--dtype e4m3 --kernel wgmma --draws 4 --sanitize
+--dtype bf16 --kernel light --draws 8
+END
+    run -4 scripts/ci_gate.sh --dtype e4m3 --kernel mma_backward --dry-run
+    [[ $output == *"NOT-RUN: "*"does not go with e4m3"* ]]
+}
+
 @test "--source: problems are of the dims and the mask that the file serves" {
     problems list --dims 64,128 --mask causal --draws 12 >"$work/lines"
     run ! grep -v -e '--dim \(64\|128\) --causal' "$work/lines"

@@ -81,6 +81,8 @@ def drawn(serves, device, mode, seed, quick=False, bf16=False, lse=True, page_ro
             if p["page_size"] or p["bias"] or p["mask"]:
                 continue
             p |= {"op": None if backward else "backward", "lse": False, "v_in_k": False}
+        if p["v_in_k"]:
+            p["dim"] = max(p["dim"], p["dim_v"])
         if p["mask"]:  # the queries are the last keys
             p["seq_kv"] = max(p["seq"], p["seq_kv"])
         yield pair, p | {"lse": p["lse"] and lse}

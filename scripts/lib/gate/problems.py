@@ -78,6 +78,12 @@ def parse(text):
     return problem(**(base | p)), rest
 
 
+def of_fp8(line):
+    """The same line in dims that FP8 takes."""
+    p, rest = parse(line)
+    return " ".join([*rest, options(p | {"dtype": "e4m3"})])
+
+
 def work(p):
     return p["batch"] * p["heads"] * p["seq"] * p["seq_kv"] * p["dim"]
 
@@ -126,16 +132,17 @@ def rule_candidates(rules, sm_count):
     return sorted(found, key=work)
 
 
-def rule_problems(rules, command, cheapest=False):
+def rule_problems(rules, command, cheapest=False, dtype=None):
     """For each rule that the command can select and each mask: the cheapest problem that selects it, with more rows
-    than a tile has where there is one (cheapest: without that wish). {(index of the rule, causal): problem}"""
+    than a tile has where there is one (cheapest: without that wish). {(index of the rule, causal): problem}. FP8 has
+    rules of its own, and no gradients."""
     if not rules:
         return {}
     best = {}
     sm_count, candidates = selections(command, [problem()])[0]["sm_count"], []
-    for op in (None, "backward"):
+    for op in (None, "backward") if dtype != "e4m3" else (None,):
         own = [rule for rule in rules if (rule.get("op") == "backward") == bool(op)]
-        candidates += [p | {"op": op} for p in rule_candidates(own, sm_count)] if own else []
+        candidates += [p | {"op": op, "dtype": dtype} for p in rule_candidates(own, sm_count)] if own else []
     for p, record in zip(candidates, selections(command, candidates)):
         if record["rule"]:
             key = record["rule"] - 1, p["causal"]

@@ -106,9 +106,9 @@ class Subjects:
         """False for a kernel that does not compile for the element type; one that was asked for by name is NOT-RUN."""
         command = [*self.command(name), *self.typed.split(), "--compile-only", "--arch", "sm_90a", "--quiet"]
         ended = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
-        if ended.returncode == 3 and self.only:
+        if ended.returncode in (2, 3) and self.only:
             die(4, f"NOT-RUN: {ended.stderr.rstrip()}")
-        return ended.returncode != 3
+        return ended.returncode not in (2, 3)
 
     def choose_device(self):
         """The GPU; the emulator where there is none or the race detector is asked for. And how much is drawn there."""
@@ -137,10 +137,8 @@ class Subjects:
         """The dims and masks that a file of one's own serves, where these are not all. Problems are made for them; else
         only those would run that happen to fit. Asks the compiler: a kernel refuses by a static_assert, its shared
         memory or its registers."""
-        self.served, few = {}, [16, 40, 104, 256]
-        fp8 = self.options.dtype == "e4m3"
-        if fp8:  # takes dims in multiples of 16
-            self.served, few = {"dims": list(range(16, 257, 16)), "mask": "both"}, [16, 48, 112, 256]
+        self.served, fp8 = {}, self.options.dtype == "e4m3"
+        few = [16, 48, 112, 256] if fp8 else [16, 40, 104, 256]
         if not self.options.source or all(self.compiled(few, mask) == few for mask in ("", "--causal")):
             return
         dims = [dim for dim in (16, 24, 32, 40, 48, 64, 72, 80, 96, 112, 128, 160, 192, 224, 256)
@@ -217,6 +215,8 @@ class Subjects:
         return list(dict.fromkeys(made))
 
     def fitted(self, kernel, line):
+        if self.options.dtype == "e4m3":
+            line = problems.of_fp8(line)
         if self.is_backward(kernel):  # the log-sum-exp is an input
             line = line.replace(" --lse", "")
         said = self.says(kernel)
@@ -235,8 +235,7 @@ class Subjects:
         """Problems of the features that the kernel serves."""
         said = self.says(kernel)
         limits, quick = {"dims": (), "mask": "both"} | self.served, quick or self.options.quick
-        typed = {"dtype": "e4m3"} if self.options.dtype == "e4m3" else {} # of dim_v, too, multiples of 16
-        return [Case(kernel, "", self.start + problems.options(problems.served(p | typed, **limits)),
+        return [Case(kernel, "", self.start + problems.options(problems.served(p, **limits)),
                      feature=" ".join(words))
                 for words, p in features.drawn(said.serves, self.device, self.mode, self.seed, quick, said.bf16,
                                                said.lse, said.page_rows, self.is_backward(kernel))]
@@ -292,7 +291,8 @@ class Subjects:
 
     def derived(self, kernel, m):
         rules = self.row(kernel).get("rules")
-        found = problems.rule_problems(rules, self.run_of(kernel, ""), self.mode != "plain").values()
+        dtype = "e4m3" if self.options.dtype == "e4m3" else None
+        found = problems.rule_problems(rules, self.run_of(kernel, ""), self.mode != "plain", dtype).values()
         return problems.listed(self.device, self.mode, m, self.draws, self.seed, of_rules=found, **self.served)
 
     def plain(self, kernel, m):
