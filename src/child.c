@@ -1,6 +1,7 @@
 #include "child.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <signal.h>
 #include <string.h>
 #include <stdio.h>
@@ -98,6 +99,16 @@ static void tidy_and_die(int signal_number)
     _exit(128 + signal_number);
 }
 
+/* What is over of a run is gone before the next. On a GPU freed pages are used again: cuda/device.c. */
+static void tidy_up(fa_runs *runs, size_t index, const fa_device *device)
+{
+    fa_cache_tidy();
+    if (runs->in != NULL)
+        fa_runs_done(runs, index);
+    if (device->self == NULL || fa_device_is_emu(device))
+        malloc_trim(0);
+}
+
 _Noreturn static void run_child(int line, fa_work *work, fa_runs *runs, order next, fa_result *result)
 {
     fa_device device = {.self = NULL};
@@ -108,25 +119,22 @@ _Noreturn static void run_child(int line, fa_work *work, fa_runs *runs, order ne
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     dup2(STDERR_FILENO, STDOUT_FILENO); /* only the report writes to stdout */
     for (;;) {
-        fa_result_lend(result, &runs->at[next.index]);
+        fa_result_lend(result, runs->at[next.index]);
         fa_use_threads(next.threads);
-        work(&runs->at[next.index], result, &device);
+        work(runs->at[next.index], result, &device);
         /* it may have written anywhere */
         const bool faulted =
             result->status == FA_TIMEOUT || (fa_device_is_emu(&device) && result->check.found.count > 0);
-        if (result->status == FA_ERROR || faulted || (next.index + 1 == runs->count && runs->in == NULL))
-            break;
-        fa_cache_tidy();
+        const bool ends = result->status == FA_ERROR || faulted || (next.index + 1 == runs->count && runs->in == NULL);
+        if (!ends)
+            tidy_up(runs, next.index, &device);
+        else if (device.close != NULL)
+            device.close(&device);
         fa_stage_enter(result, FA_AT_END);
         fflush(NULL);
-        if (!next_order(line, runs, &next))
+        if (ends || !next_order(line, runs, &next))
             exit(0);
     }
-    if (device.close != NULL)
-        device.close(&device);
-    fa_stage_enter(result, FA_AT_END);
-    fflush(NULL);
-    exit(0);
 }
 
 /* With a command that does less, where a smaller problem helps; on the emulator also the lines where threads are. */
@@ -247,7 +255,7 @@ static bool send_order(const fa_child *child, const order *next, const char *lin
 
 void fa_child_begin(fa_child *child, fa_work *work, fa_runs *runs, size_t index, int threads)
 {
-    const fa_command *run = &runs->at[index];
+    const fa_command *run = runs->at[index];
     if (child->result == NULL)
         child->result = mmap(NULL, sizeof *child->result, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     FA_ASSERT(child->result != MAP_FAILED, "%s", strerror(errno));
@@ -269,7 +277,7 @@ void fa_child_begin(fa_child *child, fa_work *work, fa_runs *runs, size_t index,
 /* A byte on the line says that the run is done. When the process ends first, its end of the line closes. */
 bool fa_child_is_done(fa_child *child, const fa_runs *runs)
 {
-    const fa_command *run = &runs->at[child->run];
+    const fa_command *run = runs->at[child->run];
     const pid_t pid = child->pid;
     int how = 0;
     char byte;

@@ -105,10 +105,11 @@ int main(int argc, char *argv[])
         fa_pool_begin(&pool, work, &runs);
     const fa_result *result;
     for (size_t i = 0; !records.lost && (result = fa_pool_next(&pool, i, &status, &why)) != NULL; i++) {
-        int ended = fa_report_run(result, &runs.at[i].options, pool.dump);
-        if (fa_records_write(result, &runs.at[i], &records, &why) != FA_PASS)
+        int ended = fa_report_run(result, &runs.at[i]->options, pool.dump);
+        if (fa_records_write(result, runs.at[i], &records, &why) != FA_PASS)
             ended = fa_report_refusal(FA_ERROR, &why);
         code = code != 0 ? code : ended;
+        fa_runs_done(&runs, i);
     }
     if (status != FA_PASS)
         code = fa_report_refusal(status, &why);

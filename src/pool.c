@@ -50,7 +50,7 @@ static void begin_runs(fa_pool *pool, size_t index)
 {
     fa_child *child;
     while (pool->begun < pool->known && pool->begun < index + FA_POOL_AHEAD && (child = free_child(pool)) != NULL) {
-        const bool alone = may_use_gpu(pool, &pool->runs->at[pool->begun].options);
+        const bool alone = may_use_gpu(pool, &pool->runs->at[pool->begun]->options);
         if (alone && any_busy(pool))
             return;
         const int share = pool->cores / pool->jobs;
@@ -91,7 +91,7 @@ static void wait_for_some(fa_pool *pool, size_t index)
         const fa_child *child = &pool->children[i];
         if (!child->busy)
             continue;
-        const double left_s = child->start_s + pool->runs->at[child->run].options.timeout - fa_now_s();
+        const double left_s = child->start_s + pool->runs->at[child->run]->options.timeout - fa_now_s();
         most_ms = left_s * 1e3 < most_ms ? left_s > 0 ? (int)(left_s * 1e3) + 1 : 0 : most_ms;
         at[count++] = (struct pollfd){.fd = child->line, .events = POLLIN};
     }
@@ -108,7 +108,7 @@ static void wait_for_some(fa_pool *pool, size_t index)
             moved = true;
         } else if (child->run == index) {
             if (pool->runs->count == 1 && pool->runs->in == NULL)
-                fa_report_begin(child->result, &pool->runs->at[index]);
+                fa_report_begin(child->result, pool->runs->at[index]);
             fa_progress_show(child->result, pool->runs, index, fa_now_s() - child->start_s);
         }
     }

@@ -6,7 +6,7 @@
 
 #include "check/choose_rows.h"
 
-#define EMULATED_MOST ((size_t)64 << 20)
+#define EMULATED_MOST ((size_t)4 << 20)
 #define GPU_MOST ((size_t)4 << 30)
 
 /* An entry of the list, the last used first. */

@@ -32,7 +32,7 @@ fa_kept *fa_kept_open(const fa_digest *key, const fa_problem *problem, bool susp
 /* Frees the entries that were not used for longest, this one last, until `most` bytes are left. */
 void fa_kept_close(fa_kept *kept, size_t most);
 /* Bytes that a process may keep: of a GPU's checks one 32th of the memory and 4 GiB at most; on the emulator, where
- * many processes run and problems are small, 64 MiB. */
+ * many processes run and a kernel takes far longer than its reference, 4 MiB. */
 size_t fa_kept_most(bool emulated);
 void fa_kept_clear(void);
 /* Frees what an entry of the caller's own holds. */

@@ -133,7 +133,7 @@ static fa_status add_location(const fa_runs *runs, const fa_command *run, fa_sta
 static fa_command *add_run(const fa_options *options, int32_t number, fa_runs *runs)
 {
     runs->at = fa_resize(runs->at, (runs->count + 1) * sizeof *runs->at);
-    fa_command *run = &runs->at[runs->count++];
+    fa_command *run = runs->at[runs->count++] = fa_alloc(sizeof *run);
     *run = (fa_command){.options = *options};
     run->options.line = number;
     return run;
@@ -334,22 +334,15 @@ fa_status fa_runs_make(int argc, char *const argv[], const fa_options *options, 
     return status;
 }
 
-static void put_word(FILE *out, const char *word)
-{
-    char *quoted = fa_shell_word(word);
-    fputs(quoted, out);
-    free(quoted);
-}
-
 char *fa_command_text(const fa_command *run)
 {
     char *text = NULL;
     FILE *out = fa_open_text(&text, NULL);
     const char *slash = strrchr(run->argv[0], '/');
-    put_word(out, slash != NULL ? slash + 1 : run->argv[0]);
-    for (int i = 1; i < run->argc; i++) {
-        fputc(' ', out);
-        put_word(out, run->argv[i]);
+    for (int i = 0; i < run->argc; i++) {
+        char *word = fa_shell_word(i == 0 && slash != NULL ? slash + 1 : run->argv[i]);
+        fprintf(out, i > 0 ? " %s" : "%s", word);
+        free(word);
     }
     fclose(out);
     return text;
@@ -381,14 +374,23 @@ char *fa_smaller_text(const fa_command *run)
     return text;
 }
 
+void fa_runs_done(fa_runs *runs, size_t index)
+{
+    fa_command *run = runs->at[index];
+    if (run == NULL)
+        return;
+    fa_problem_free(&run->problem);
+    free(run->argv);
+    free(run->line);
+    free(run->text);
+    free(run);
+    runs->at[index] = NULL;
+}
+
 void fa_runs_free(fa_runs *runs)
 {
-    for (size_t i = 0; i < runs->count; i++) {
-        fa_problem_free(&runs->at[i].problem);
-        free(runs->at[i].argv);
-        free(runs->at[i].line);
-        free(runs->at[i].text);
-    }
+    for (size_t i = 0; i < runs->count; i++)
+        fa_runs_done(runs, i);
     if (runs->in != NULL && runs->in != stdin)
         fclose(runs->in);
     free(runs->at);

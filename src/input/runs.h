@@ -23,11 +23,11 @@ typedef struct fa_command {
 typedef struct fa_runs {
     const char *from; /* the file, for messages */
     size_t count;
-    fa_command *at;
-    bool many;     /* a list, or several values, even where it is one run: records are JSON Lines */
-    FILE *in;      /* of --stream: more lines may come from it; NULL when all are here */
-    int32_t lines; /* read so far, blank ones too */
-    int argc;      /* of the command line, which each line is added to */
+    fa_command **at; /* NULL: fa_runs_done */
+    bool many;       /* a list, or several values, even where it is one run: records are JSON Lines */
+    FILE *in;        /* of --stream: more lines may come from it; NULL when all are here */
+    int32_t lines;   /* read so far, blank ones too */
+    int argc;        /* of the command line, which each line is added to */
     char *const *argv;
     const fa_options *options;
 } fa_runs;
@@ -45,6 +45,8 @@ void fa_runs_append(fa_runs *runs, const char *line, size_t size, int32_t number
 char *fa_command_text(const fa_command *run);
 /* The same with options behind it that make the problem small, where it is larger; NULL: it is small as it is. */
 char *fa_smaller_text(const fa_command *run);
+/* Frees a run that is over: a stream has no end. */
+void fa_runs_done(fa_runs *runs, size_t index);
 void fa_runs_free(fa_runs *runs);
 
 /* Splits a line into words in place, at spaces and tabs; quote values that contain spaces ('...' or "..."). FA_USAGE: a

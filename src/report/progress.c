@@ -22,7 +22,7 @@ static void add_seeds(char *text, size_t size, const fa_result *result, const fa
 
 void fa_progress_show(const fa_result *result, const fa_runs *runs, size_t run, double elapsed_s)
 {
-    const fa_options *options = &runs->at[run].options;
+    const fa_options *options = &runs->at[run]->options;
     char row[64] = "", seeds[96] = "";
     if (options->quiet || elapsed_s < 2 || !isatty(STDERR_FILENO))
         return;

@@ -70,7 +70,7 @@ fa_status fa_records_begin(const fa_options *options, const fa_runs *runs, fa_re
     *records = (fa_records){.file = -1};
     FA_TRY(keep_inputs(options->json, "--json", options, why));
     for (size_t i = 0; i < runs->count; i++) {
-        const fa_options *run = &runs->at[i].options;
+        const fa_options *run = &runs->at[i]->options;
         FA_TRY(keep_inputs(options->json, "--json", run, why));
         FA_TRY(keep_inputs(run->cubin, "--cubin", run, why));
         if (options->json != NULL)
