@@ -71,17 +71,18 @@ float *fa_numbers_of(const fa_problem *problem, const uint16_t *elements, size_t
 
 fa_most fa_most_of(const float *numbers, int64_t rows, int32_t columns)
 {
-    fa_most of = {0.0, 0.0};
+    double most = 0.0, longest = 0.0;
+#pragma omp parallel for schedule(static) reduction(max : most, longest) if (rows * columns > 1 << 16)
     for (int64_t row = 0; row < rows; row++) {
         double square = 0.0;
         for (int32_t d = 0; d < columns; d++) {
             const double x = (double)fabsf(numbers[row * columns + d]);
-            of.element = x > of.element ? x : of.element;
+            most = x > most ? x : most;
             square += x * x;
         }
-        of.row = sqrt(square) > of.row ? sqrt(square) : of.row;
+        longest = sqrt(square) > longest ? sqrt(square) : longest;
     }
-    return of;
+    return (fa_most){.element = most, .row = longest};
 }
 
 static int64_t *used_rows(const fa_problem *problem, int32_t tensor, int64_t *count)
@@ -118,6 +119,7 @@ void fa_gradients_give(const fa_problem *problem, const double *forward, fa_tens
     tensors->lse = fa_alloc((size_t)rows * sizeof *tensors->lse);
     memset(tensors->o, 0xFF, (size_t)(rows * dim) * sizeof *tensors->o);
     memset(tensors->lse, 0xFF, (size_t)rows * sizeof *tensors->lse);
+#pragma omp parallel for schedule(static) if (rows * dim > 1 << 16)
     for (int64_t row = 0; row < rows; row++) {
         if (!fa_problem_row(problem, row).used)
             continue;

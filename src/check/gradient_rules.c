@@ -10,19 +10,30 @@
 /* Of the type's largest number: what is computed a little larger becomes an infinity. */
 #define NEARLY 0.99
 
+/* Of one row: sums of squares, the largest errors, and rightly infinite elements; then what the limits make of it. */
+typedef struct row_errors {
+    double squares, errors, base, max, base_max;
+    int64_t infinite, mismatches;
+    double over;       /* the error of the row over what is allowed */
+    double worst_over; /* the same of its worst element */
+    int32_t worst;     /* which that is */
+    bool used;
+} row_errors;
+
 /* Errors of one tensor, and the limits that they are held to. */
 typedef struct judgement {
     const fa_problem *problem;
     int32_t tensor;
     const fa_gradient *expected;
-    const uint16_t *output;
+    const uint16_t *output, *elements;     /* elements: of this tensor */
+    double largest;                        /* finite number of the type */
     double of_rms, relative, of_row, most; /* |error| <= max(of_rms + relative |x|, most) */
     double worst_over;
     int64_t worst; /* the index of its row */
     double worst_row_over;
     int64_t worst_row;
+    row_errors *rows;
     uint8_t *bad; /* a flag for each row */
-    double *over; /* of each row: its error over what is allowed */
     fa_gradient_verdict v;
 } judgement;
 
@@ -33,14 +44,16 @@ static bool is_used(const judgement *j, int64_t i)
     return j->problem->lengths == NULL || j->expected->rows != NULL || fa_gradient_row(j->problem, j->tensor, i).used;
 }
 
-/* Of element d of row i. An infinity is right where the type has no such number. */
-static double error_of(const judgement *j, int64_t i, int32_t d)
+static double value_at(const judgement *j, int64_t at)
 {
-    const int32_t columns = j->expected->columns;
-    const double want = j->expected->exact[i * columns + d];
-    const double got = fa_gradient_value(j->problem, j->tensor, j->output, (size_t)(row_at(j, i) * columns + d));
-    const double largest = (double)fa_element_largest(j->problem->dtype);
-    if (j->tensor != FA_GRAD_DSINKS && fabs(want) > NEARLY * largest && fabs(got) >= largest && want * got > 0.0)
+    return j->tensor == FA_GRAD_DSINKS ? fa_gradient_value(j->problem, j->tensor, j->output, (size_t)at)
+                                       : (double)fa_element_to_float(j->problem->dtype, j->elements[at]);
+}
+
+/* An infinity is right where the type has no such number. */
+static double error_of(const judgement *j, double got, double want)
+{
+    if (j->tensor != FA_GRAD_DSINKS && fabs(want) > NEARLY * j->largest && fabs(got) >= j->largest && want * got > 0.0)
         return 0.0;
     return isfinite(got) ? fabs(got - want) : INFINITY;
 }
@@ -52,22 +65,7 @@ static int64_t count_nonfinite(const judgement *j)
 #pragma omp parallel for schedule(static) reduction(+ : count) if (rows * columns > 1 << 16)
     for (int64_t row = 0; row < rows; row++)
         for (int64_t d = 0; fa_gradient_row(j->problem, j->tensor, row).used && d < columns; d++)
-            count += !isfinite(fa_gradient_value(j->problem, j->tensor, j->output, (size_t)(row * columns + d)));
-    return count;
-}
-
-/* Elements of the rows here that are rightly infinite. */
-static int64_t right_infinities(const judgement *j)
-{
-    const fa_gradient *e = j->expected;
-    const double least = NEARLY * (double)fa_element_largest(j->problem->dtype);
-    int64_t count = 0;
-    for (int64_t at = 0; j->tensor != FA_GRAD_DSINKS && at < e->row_count * e->columns; at++) {
-        const int64_t row = row_at(j, at / e->columns);
-        if (fabs(e->exact[at]) > least && error_of(j, at / e->columns, (int32_t)(at % e->columns)) == 0.0)
-            count += !isfinite(
-                fa_gradient_value(j->problem, j->tensor, j->output, (size_t)(row * e->columns + at % e->columns)));
-    }
+            count += !isfinite(value_at(j, row * columns + d));
     return count;
 }
 
@@ -77,31 +75,50 @@ static double baseline_error(const judgement *j, int64_t at)
     return e->baseline != NULL ? fabs((double)e->baseline[at] - e->exact[at]) : 0.0;
 }
 
+static row_errors errors_of_row(const judgement *j, int64_t i)
+{
+    const fa_gradient *e = j->expected;
+    row_errors row = {.used = is_used(j, i)};
+    for (int32_t d = 0; row.used && d < e->columns; d++) {
+        const int64_t at = i * e->columns + d;
+        const double got = value_at(j, row_at(j, i) * e->columns + d), want = e->exact[at];
+        const double error = error_of(j, got, want), own = baseline_error(j, at);
+        row.squares += want * want;
+        row.errors += error * error;
+        row.base += own * own;
+        row.max = error > row.max ? error : row.max;
+        row.base_max = own > row.base_max ? own : row.base_max;
+        row.infinite += error == 0.0 && !isfinite(got);
+    }
+    return row;
+}
+
 /* Root mean squares and largest errors, of the output and of the baseline. */
 static void measure(judgement *j)
 {
     const fa_gradient *e = j->expected;
     double squares = 0.0, errors = 0.0, base = 0.0;
+    int64_t infinite = 0;
     fa_gradient_verdict *v = &j->v;
+#pragma omp parallel for schedule(static) if (e->row_count * e->columns > 1 << 16)
+    for (int64_t i = 0; i < e->row_count; i++)
+        j->rows[i] = errors_of_row(j, i);
     for (int64_t i = 0; i < e->row_count; i++) {
-        if (!is_used(j, i))
-            continue;
-        v->rows_checked++;
-        for (int64_t at = i * e->columns; at < (i + 1) * e->columns; at++) {
-            const double error = error_of(j, i, (int32_t)(at % e->columns)), own = baseline_error(j, at);
-            squares += e->exact[at] * e->exact[at];
-            errors += error * error;
-            base += own * own;
-            v->max_abs_err = error > v->max_abs_err ? error : v->max_abs_err;
-            v->baseline_max_abs_err = own > v->baseline_max_abs_err ? own : v->baseline_max_abs_err;
-        }
+        const row_errors *row = &j->rows[i];
+        v->rows_checked += row->used;
+        squares += row->squares;
+        errors += row->errors;
+        base += row->base;
+        infinite += row->infinite;
+        v->max_abs_err = row->max > v->max_abs_err ? row->max : v->max_abs_err;
+        v->baseline_max_abs_err = row->base_max > v->baseline_max_abs_err ? row->base_max : v->baseline_max_abs_err;
     }
     const int64_t count = v->rows_checked * e->columns;
     const double elements = count > 0 ? (double)count : 1.0;
     v->rms = sqrt(squares / elements);
     v->rmse = sqrt(errors / elements);
     v->baseline_rmse = sqrt(base / elements);
-    v->nonfinite = count_nonfinite(j) - right_infinities(j);
+    v->nonfinite = count_nonfinite(j) - infinite;
 }
 
 static void set_limits(judgement *j)
@@ -131,40 +148,56 @@ static void set_limits(judgement *j)
     j->most = v->baseline_fails ? 2.0 * fmax(v->baseline_max_abs_err, most_noise) : 0.0;
 }
 
-/* Marks a row that breaks a rule, and keeps the worst element. Where all errors together are too large, rows with more
- * than their part are marked. */
-static void judge_row(judgement *j, int64_t i)
+/* Marks a row that breaks a rule, and its worst element. Where all errors together are too large, rows with more than
+ * their part are marked. */
+static void judge_row(const judgement *j, int64_t i)
 {
     const fa_gradient *e = j->expected;
-    double squares = 0.0, errors = 0.0;
+    row_errors *row = &j->rows[i];
     for (int32_t d = 0; d < e->columns; d++) {
-        const int64_t at = i * e->columns + d;
-        const double error = error_of(j, i, d), x = fabs(e->exact[at]);
-        const double limit = fmax(j->of_rms + j->relative * x, j->most) + e->slack[i], over = error / limit;
-        squares += x * x;
-        errors += error * error;
-        if (!(error <= limit)) {
-            j->v.mismatches++;
-            j->bad[i] = 1;
+        const double want = e->exact[i * e->columns + d];
+        const double error = error_of(j, value_at(j, row_at(j, i) * e->columns + d), want);
+        const double limit = fmax(j->of_rms + j->relative * fabs(want), j->most) + e->slack[i], over = error / limit;
+        row->mismatches += !(error <= limit);
+        if (!(over <= row->worst_over)) {
+            row->worst = d;
+            row->worst_over = isfinite(over) ? over : INFINITY;
         }
-        if (!(over <= j->worst_over)) {
-            const fa_row row = fa_gradient_row(j->problem, j->tensor, row_at(j, i));
-            const int32_t head = j->tensor == FA_GRAD_DSINKS ? d : row.head;
+    }
+    const double slack = e->slack[i] * sqrt(e->columns), length = sqrt(row->errors), whole = sqrt(row->squares);
+    row->over = length / (j->of_row * whole + FA_GRADIENT_NOISE * e->noise[i] + slack);
+    j->bad[i] = row->mismatches > 0 || !(row->over <= 1.0) ||
+                !(j->v.rmse <= j->v.rmse_limit || length <= j->v.rmse_limit * sqrt(e->columns));
+}
+
+/* Judges all rows, and keeps the worst element and the worst row. */
+static int64_t judge_rows(judgement *j)
+{
+    const fa_gradient *e = j->expected;
+    int64_t wrong_rows = 0;
+#pragma omp parallel for schedule(static) if (e->row_count * e->columns > 1 << 16)
+    for (int64_t i = 0; i < e->row_count; i++)
+        if (j->rows[i].used)
+            judge_row(j, i);
+    for (int64_t i = 0; i < e->row_count; i++) {
+        const row_errors *row = &j->rows[i];
+        wrong_rows += j->bad[i];
+        j->v.mismatches += row->mismatches;
+        if (row->squares > 0.0)
+            j->v.worst_row_rel_l2 = fmax(j->v.worst_row_rel_l2, sqrt(row->errors) / sqrt(row->squares));
+        if (!(row->worst_over <= j->worst_over)) {
+            const fa_row at = fa_gradient_row(j->problem, j->tensor, row_at(j, i));
+            const int32_t head = j->tensor == FA_GRAD_DSINKS ? row->worst : at.head;
             j->worst = i;
-            j->worst_over = isfinite(over) ? over : INFINITY;
-            j->v.worst = (fa_place){.batch = row.batch, .head = head, .row = row.row, .col = d};
+            j->worst_over = row->worst_over;
+            j->v.worst = (fa_place){.batch = at.batch, .head = head, .row = at.row, .col = row->worst};
+        }
+        if (!(row->over <= j->worst_row_over)) {
+            j->worst_row_over = row->over;
+            j->worst_row = i;
         }
     }
-    const double slack = e->slack[i] * sqrt(e->columns), length = sqrt(errors), whole = sqrt(squares);
-    if (whole > 0.0)
-        j->v.worst_row_rel_l2 = fmax(j->v.worst_row_rel_l2, length / whole);
-    const double over_row = length / (j->of_row * whole + FA_GRADIENT_NOISE * e->noise[i] + slack);
-    j->over[i] = over_row;
-    if (!(over_row <= j->worst_row_over)) {
-        j->worst_row_over = over_row;
-        j->worst_row = i;
-    }
-    j->bad[i] |= !(over_row <= 1.0) || !(j->v.rmse <= j->v.rmse_limit || length <= j->v.rmse_limit * sqrt(e->columns));
+    return wrong_rows;
 }
 
 static void explain(judgement *j, int64_t wrong_rows)
@@ -201,10 +234,15 @@ static void explain(judgement *j, int64_t wrong_rows)
 static judgement conclude(const fa_problem *problem, int32_t tensor, const fa_gradient *expected,
                           const uint16_t *output, const fa_gradient_verdict *sample, int64_t *wrong_rows)
 {
-    judgement j = {.problem = problem, .tensor = tensor, .expected = expected, .output = output};
+    judgement j = {.problem = problem,
+                   .tensor = tensor,
+                   .expected = expected,
+                   .output = output,
+                   .elements = output + fa_gradient_offset(problem, tensor),
+                   .largest = (double)fa_element_largest(problem->dtype),
+                   .rows = fa_alloc(((size_t)expected->row_count + 1) * sizeof *j.rows),
+                   .bad = fa_alloc((size_t)expected->row_count + 1)};
     fa_gradient_verdict *v = &j.v;
-    j.over = fa_alloc(((size_t)expected->row_count + 1) * sizeof *j.over);
-    j.bad = fa_alloc((size_t)expected->row_count + 1);
     snprintf(v->tensor, sizeof v->tensor, "%s", fa_gradient_name(tensor));
     snprintf(v->reference, sizeof v->reference, "%s", sample != NULL ? "plain" : "cpu");
     measure(&j);
@@ -214,12 +252,7 @@ static judgement conclude(const fa_problem *problem, int32_t tensor, const fa_gr
         v->baseline_fails = sample->baseline_fails;
     }
     set_limits(&j);
-    *wrong_rows = 0;
-    for (int64_t i = 0; i < expected->row_count; i++) {
-        if (is_used(&j, i))
-            judge_row(&j, i);
-        *wrong_rows += j.bad[i];
-    }
+    *wrong_rows = judge_rows(&j);
     v->passed = *wrong_rows == 0 && v->rmse <= v->rmse_limit && v->nonfinite == 0;
     if (!v->passed)
         explain(&j, *wrong_rows);
@@ -235,7 +268,7 @@ fa_gradient_verdict fa_judge_gradient(const fa_problem *problem, int32_t tensor,
         fa_gradient_diagnose(problem, tensor, expected, j.bad, output, tensors, forward, j.v.failure,
                              sizeof j.v.failure);
     free(j.bad);
-    free(j.over);
+    free(j.rows);
     return j.v;
 }
 
@@ -245,9 +278,9 @@ fa_gradient_verdict fa_judge_every_gradient(const fa_problem *problem, int32_t t
     int64_t wrong_rows;
     judgement j = conclude(problem, tensor, every, output, sample, &wrong_rows);
     for (int64_t i = 0; i < every->row_count; i++)
-        suspects[i] = j.bad[i] ? fmax(j.over[i], 1e-300) : 0.0;
+        suspects[i] = j.bad[i] ? fmax(j.rows[i].over, 1e-300) : 0.0;
     free(j.bad);
-    free(j.over);
+    free(j.rows);
     return j.v;
 }
 
@@ -269,11 +302,19 @@ void fa_gradient_verdict_merge(fa_gradient_verdict *into, const fa_gradient_verd
 
 double fa_gradient_apart(const fa_problem *problem, int32_t tensor, const uint16_t *first, const uint16_t *again)
 {
-    const int64_t rows = fa_gradient_rows(problem, tensor), columns = fa_gradient_columns(problem, tensor);
+    const int64_t count = fa_gradient_rows(problem, tensor) * fa_gradient_columns(problem, tensor);
+    const size_t offset = fa_gradient_offset(problem, tensor);
+    const uint16_t *a = first + offset, *b = again + offset;
     double most = 0.0;
-    for (int64_t i = 0; i < rows * columns; i++) {
-        const double apart = fabs(fa_gradient_value(problem, tensor, first, (size_t)i) -
-                                  fa_gradient_value(problem, tensor, again, (size_t)i));
+#pragma omp parallel for schedule(static) reduction(max : most) if (count > 1 << 16)
+    for (int64_t i = 0; i < count; i++) {
+        if (tensor != FA_GRAD_DSINKS && a[i] == b[i])
+            continue;
+        const double apart =
+            tensor == FA_GRAD_DSINKS
+                ? fabs(fa_gradient_value(problem, tensor, first, (size_t)i) -
+                       fa_gradient_value(problem, tensor, again, (size_t)i))
+                : (double)fabsf(fa_element_to_float(problem->dtype, a[i]) - fa_element_to_float(problem->dtype, b[i]));
         most = apart > most ? apart : most; /* poison between sequences is NaN */
     }
     return most;

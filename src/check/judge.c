@@ -287,9 +287,8 @@ fa_status fa_judge_gradients(fa_session *s, const uint16_t *output, fa_reason *w
     kept->has_gradients = true;
     FA_TRY(ask_plain_gradients(s, why));
     const bool has_every = wants_plain(s) && kept->plain != NULL;
-    fa_gradients every = {.of[0].columns = 0};
-    if (has_every)
-        every = fa_gradients_of_plain(s->problem, &kept->tensors, kept->plain);
+    if (has_every && kept->every.of[0].exact == NULL)
+        kept->every = fa_gradients_of_plain(s->problem, &kept->tensors, kept->plain);
     for (int32_t tensor = 0; tensor < FA_GRADS; tensor++) {
         fa_reason inner;
         if (kept->gradients.of[tensor].row_count == 0)
@@ -300,11 +299,10 @@ fa_status fa_judge_gradients(fa_session *s, const uint16_t *output, fa_reason *w
             record_gradient(s, &verdict);
         if (!verdict.passed && status == FA_PASS)
             status = fa_refuse(why, FA_WRONG, "against cpu: %s", verdict.failure);
-        if (has_every && judge_every_gradient(s, &every, tensor, output, &verdict, &inner) != FA_PASS &&
+        if (has_every && judge_every_gradient(s, &kept->every, tensor, output, &verdict, &inner) != FA_PASS &&
             status == FA_PASS)
             status = fa_refuse(why, FA_WRONG, "%s", inner.text);
     }
-    fa_gradients_free_plain(&every);
     return status;
 }
 

@@ -28,7 +28,7 @@ typedef struct part {
     const void *at;
     size_t bytes;
 } part;
-enum { PARTS = 17 + 5 * FA_GRADS };
+enum { PARTS = 17 + 7 * FA_GRADS };
 
 static void parts_of(const entry *e, part parts[PARTS])
 {
@@ -63,6 +63,9 @@ static void parts_of(const entry *e, part parts[PARTS])
         all[PARTS - 5 * i - 3] = (part){g->baseline, elements * sizeof *g->baseline};
         all[PARTS - 5 * i - 5] = (part){g->slack, (size_t)g->row_count * sizeof *g->slack};
         all[PARTS - 5 * i - 4] = (part){g->noise, (size_t)g->row_count * sizeof *g->noise};
+        const fa_gradient *every = &e->kept.every.of[i];
+        all[17 + 2 * i] = (part){every->slack, (size_t)every->row_count * sizeof *every->slack};
+        all[18 + 2 * i] = (part){every->noise, (size_t)every->row_count * sizeof *every->noise};
     }
     for (int i = 0; i < PARTS; i++)
         parts[i] = all[i];
@@ -100,6 +103,7 @@ void fa_kept_free(fa_kept *kept)
     free(kept->plain);
     free(kept->forward);
     fa_gradients_free(&kept->gradients);
+    fa_gradients_free_plain(&kept->every);
     *kept = (fa_kept){.has_tensors = false};
 }
 

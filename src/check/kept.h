@@ -19,7 +19,8 @@ typedef struct fa_kept {
     bool has_gradients;
     fa_gradients gradients;
     /* Of --op backward what fa_gradients_of_plain takes. */
-    double *plain; /* [rows, dim_v], then [rows] log-sum-exp: the plain kernel's, which agrees with the CPU's */
+    double *plain;      /* [rows, dim_v], then [rows] log-sum-exp: the plain kernel's, which agrees with the CPU's */
+    fa_gradients every; /* fa_gradients_of_plain */
 } fa_kept;
 
 /* All that decides inputs and references: the draw's problem before its scale is changed, the draw, and of the

@@ -135,8 +135,10 @@ static size_t offset_in_block(const fa_layout *l, int64_t row)
 void fa_layout_scatter(const fa_layout *layout, int64_t block, const uint16_t *dense, uint16_t gap, uint16_t *image)
 {
     const int64_t rows = rows_of_block(layout), dim = layout->dim;
+#pragma omp parallel for schedule(static) if (rows * dim > 1 << 16)
     for (size_t i = 0; i < layout->block_count; i++)
         image[i] = gap;
+#pragma omp parallel for schedule(static) if (rows * dim > 1 << 16)
     for (int64_t row = block * rows; row < (block + 1) * rows; row++)
         memcpy(image + offset_in_block(layout, row), dense + row * dim, (size_t)dim * sizeof *image);
 }
@@ -158,6 +160,7 @@ const uint16_t *fa_layout_image(const fa_layout *layout, int64_t block, const ui
 void fa_layout_gather(const fa_layout *layout, int64_t block, const uint16_t *image, uint16_t *dense)
 {
     const int64_t rows = rows_of_block(layout), dim = layout->dim;
+#pragma omp parallel for schedule(static) if (rows * dim > 1 << 16)
     for (int64_t row = block * rows; row < (block + 1) * rows; row++)
         memcpy(dense + row * dim, image + offset_in_block(layout, row), (size_t)dim * sizeof *image);
 }

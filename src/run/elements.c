@@ -8,6 +8,7 @@ fa_status fa_elements_put(fa_device *device, const fa_layout *layout, fa_ptr to,
     if (!layout->fp8)
         return device->copy_in(device, to, from, 2 * count, why);
     uint8_t *narrow = fa_alloc(count);
+#pragma omp parallel for schedule(static) if (count > 1 << 16)
     for (size_t i = 0; i < count; i++)
         narrow[i] = from[i] == FA_POISON ? FA_POISON_E4M3 : (uint8_t)from[i];
     const fa_status status = device->copy_in(device, to, narrow, count, why);
@@ -22,6 +23,7 @@ fa_status fa_elements_get(fa_device *device, const fa_layout *layout, uint16_t *
         return device->copy_out(device, to, from, 2 * count, why);
     uint8_t *narrow = fa_alloc(count);
     const fa_status status = device->copy_out(device, narrow, from, count, why);
+#pragma omp parallel for schedule(static) if (count > 1 << 16)
     for (size_t i = 0; i < count; i++)
         to[i] = narrow[i] == FA_POISON_E4M3 ? FA_POISON : narrow[i];
     free(narrow);
