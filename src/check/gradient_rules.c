@@ -37,6 +37,15 @@ typedef struct judgement {
     fa_gradient_verdict v;
 } judgement;
 
+static judgement judgement_of(const fa_problem *problem, int32_t tensor, const uint16_t *output)
+{
+    return (judgement){.problem = problem,
+                       .tensor = tensor,
+                       .output = output,
+                       .elements = output + fa_gradient_offset(problem, tensor),
+                       .largest = (double)fa_element_largest(problem->dtype)};
+}
+
 static int64_t row_at(const judgement *j, int64_t i) { return j->expected->rows != NULL ? j->expected->rows[i] : i; }
 
 static bool is_used(const judgement *j, int64_t i)
@@ -234,14 +243,10 @@ static void explain(judgement *j, int64_t wrong_rows)
 static judgement conclude(const fa_problem *problem, int32_t tensor, const fa_gradient *expected,
                           const uint16_t *output, const fa_gradient_verdict *sample, int64_t *wrong_rows)
 {
-    judgement j = {.problem = problem,
-                   .tensor = tensor,
-                   .expected = expected,
-                   .output = output,
-                   .elements = output + fa_gradient_offset(problem, tensor),
-                   .largest = (double)fa_element_largest(problem->dtype),
-                   .rows = fa_alloc(((size_t)expected->row_count + 1) * sizeof *j.rows),
-                   .bad = fa_alloc((size_t)expected->row_count + 1)};
+    judgement j = judgement_of(problem, tensor, output);
+    j.expected = expected;
+    j.rows = fa_alloc(((size_t)expected->row_count + 1) * sizeof *j.rows);
+    j.bad = fa_alloc((size_t)expected->row_count + 1);
     fa_gradient_verdict *v = &j.v;
     snprintf(v->tensor, sizeof v->tensor, "%s", fa_gradient_name(tensor));
     snprintf(v->reference, sizeof v->reference, "%s", sample != NULL ? "plain" : "cpu");
@@ -302,19 +307,12 @@ void fa_gradient_verdict_merge(fa_gradient_verdict *into, const fa_gradient_verd
 
 double fa_gradient_apart(const fa_problem *problem, int32_t tensor, const uint16_t *first, const uint16_t *again)
 {
+    const judgement a = judgement_of(problem, tensor, first), b = judgement_of(problem, tensor, again);
     const int64_t count = fa_gradient_rows(problem, tensor) * fa_gradient_columns(problem, tensor);
-    const size_t offset = fa_gradient_offset(problem, tensor);
-    const uint16_t *a = first + offset, *b = again + offset;
     double most = 0.0;
 #pragma omp parallel for schedule(static) reduction(max : most) if (count > 1 << 16)
     for (int64_t i = 0; i < count; i++) {
-        if (tensor != FA_GRAD_DSINKS && a[i] == b[i])
-            continue;
-        const double apart =
-            tensor == FA_GRAD_DSINKS
-                ? fabs(fa_gradient_value(problem, tensor, first, (size_t)i) -
-                       fa_gradient_value(problem, tensor, again, (size_t)i))
-                : (double)fabsf(fa_element_to_float(problem->dtype, a[i]) - fa_element_to_float(problem->dtype, b[i]));
+        const double apart = fabs(value_at(&a, i) - value_at(&b, i));
         most = apart > most ? apart : most; /* poison between sequences is NaN */
     }
     return most;
