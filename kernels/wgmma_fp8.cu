@@ -2,10 +2,11 @@
  *
  * Idea: wgmma takes bytes K-major only, so V must lie transposed. A producer warpgroup streams Q, K and V by TMA and
  *   transposes V in shared memory: ldmatrix transposes pairs of bytes, a byte permute parts them, stmatrix stores rows
- *   of keys. The keys of such a row stand in the order in which a thread holds the probabilities. Two consumer
- *   warpgroups own 64 query rows each; one's exponentials run under the other's products.
+ *   of keys. The keys of such a row stand in the order in which a thread holds the probabilities. Two or three
+ *   consumer warpgroups own 64 query rows each; one's exponentials run under another's products. Registers for three
+ *   suffice up to 128 columns of V.
  * Softmax and sums: as mma_fp8. P V of a tile starts from zero and is added to O in FP32.
- * Builds on: mma_fp8, wgmma.   Knobs: N, STAGES.
+ * Builds on: mma_fp8, wgmma.   Knobs: M, N, STAGES.
  * Shared memory: Q, STAGES slots of K, two of V as it comes, STAGES of V transposed, barriers.
  * Limits: --dtype e4m3; rows on 16 bytes; dim a multiple of 16 from 16 to 256. */
 #include "shared/fp8.cuh"
@@ -14,16 +15,17 @@
 static_assert(FA_FP8, "wgmma_fp8 serves --dtype e4m3 only");
 static_assert(FA_DIM <= 256 && FA_DIM_V <= 256, "wgmma_fp8 serves dim and dim_v up to 256");
 static_assert(FA_MAXREG == 0, "wgmma_fp8: MAXREG must be 0 (the block's size fixes its registers)");
-static_assert(FA_WARPS == 8 && FA_M == 128, "wgmma_fp8: m must be 128 and warps 8, two warpgroups of 64 rows");
+static_assert(FA_M == 128 || FA_M == 192, "wgmma_fp8: m must be 128 or 192");
+static_assert(FA_WARPS == FA_M / 16, "wgmma_fp8: warps must be m / 16, warpgroups of 64 rows");
 static_assert(FA_N == 64 || FA_N == 128, "n: 64 or 128, a swizzled row of V transposed");
 static_assert(FA_STAGES >= 1, "stages must be 1 or more");
 static_assert(FA_SPLITS == 1, "wgmma_fp8: splits must be 1");
 static_assert(!FA_ACC_FP16, "wgmma accumulates in fp32 only");
 
-constexpr int M = FA_M, N = FA_N, STAGES = FA_STAGES, CONSUMERS = 2, RAW_STAGES = 2;
+constexpr int M = FA_M, N = FA_N, STAGES = FA_STAGES, CONSUMERS = FA_M / 64, RAW_STAGES = 2;
 constexpr int BLOCK_THREADS = 128 * (1 + CONSUMERS);
-/* Registers of a thread: 168 at the launch, as many in all afterwards. */
-constexpr int PRODUCER_REGISTERS = 40, CONSUMER_REGISTERS = 232;
+/* Registers of a thread: at the launch 168 or, with three consumers, 128; as many in all afterwards. */
+constexpr int PRODUCER_REGISTERS = CONSUMERS == 2 ? 40 : 32, CONSUMER_REGISTERS = CONSUMERS == 2 ? 232 : 160;
 /* Rows of Q, K and V: boxes of 64 or 128 bytes, past dim zeros. */
 constexpr int ROW_BYTES = larger(FA_DIM, FA_DIM_V) <= 64 ? 64 : 128;
 constexpr int BOXES = ceil_div(FA_DIM, ROW_BYTES), BOXES_V = ceil_div(FA_DIM_V, ROW_BYTES);
@@ -94,8 +96,8 @@ __device__ __forceinline__ void load_boxes(unsigned to_s, const fa_tensor_map *m
 
 __device__ __forceinline__ void load_queries(const shared_layout &at, const fa_params &p, const query_tile &tile)
 {
-    const int parts =
-        HAS_VARLEN && tile.rows <= 64 ? 1 : CONSUMERS; /* with lengths no box is out of bounds as a whole */
+    /* With lengths no box is out of bounds as a whole. */
+    const int parts = HAS_VARLEN ? ceil_div(tile.rows, 64) : CONSUMERS;
     mbarrier_arrive_expect(at.q_full(), parts * Q_BYTES);
     for (int i = 0; i < parts; ++i)
         load_boxes<64, BOXES>(at.q(i), &p.q_map, at.q_full(), row_of_map(p.seq_q, tile.seq.seq_q, tile.row0 + 64 * i),
@@ -123,16 +125,19 @@ __device__ __forceinline__ unsigned chunk_place(int row, int chunk)
  * come before the odd ones; the keys of 32 stand as in shared/fp8.cuh. */
 __device__ __forceinline__ void transpose_values(unsigned raw_s, unsigned v_s, int warp, int lane)
 {
-    constexpr int CHUNKS = DIM_N / 16, ITEMS = N / 32 * CHUNKS, BOX_CHUNKS = ROW_BYTES / 16;
-#pragma unroll 2
-    for (int item = warp; item < ITEMS; item += 4) {
-        const int chunk = item % CHUNKS, keys = item / CHUNKS;
-        unsigned v[4];
-        ldmatrix_x4_trans_at(v, raw_s + chunk / BOX_CHUNKS * N * ROW_BYTES +
-                                    chunk_place<ROW_BYTES>(keys * 32 + lane, chunk % BOX_CHUNKS));
-        const unsigned rows[4] = {__byte_perm(v[0], v[1], 0x6420), __byte_perm(v[2], v[3], 0x6420),
-                                  __byte_perm(v[0], v[1], 0x7531), __byte_perm(v[2], v[3], 0x7531)};
-        stmatrix_x4_at(v_s + chunk_place<N>(chunk * 16 + lane / 16 * 8 + lane % 8, keys * 2 + lane / 8 % 2), rows);
+    constexpr int CHUNKS = DIM_N / 16, BOX_CHUNKS = ROW_BYTES / 16;
+#pragma unroll 1
+    for (int chunk = warp; chunk < CHUNKS; chunk += 4) {
+        const unsigned from =
+            raw_s + chunk / BOX_CHUNKS * N * ROW_BYTES + chunk_place<ROW_BYTES>(lane, chunk % BOX_CHUNKS);
+#pragma unroll
+        for (int keys = 0; keys < N / 32; ++keys) {
+            unsigned v[4];
+            ldmatrix_x4_trans_at(v, from + keys * 32 * ROW_BYTES);
+            const unsigned rows[4] = {__byte_perm(v[0], v[1], 0x6420), __byte_perm(v[2], v[3], 0x6420),
+                                      __byte_perm(v[0], v[1], 0x7531), __byte_perm(v[2], v[3], 0x7531)};
+            stmatrix_x4_at(v_s + chunk_place<N>(chunk * 16 + lane / 16 * 8 + lane % 8, keys * 2 + lane / 8 % 2), rows);
+        }
     }
 }
 
@@ -169,17 +174,18 @@ __device__ __forceinline__ void produce(const shared_layout &at, const fa_params
     }
 }
 
-/* A consumer thread's scores and output, in fragments as in shared/fp8.cuh. */
+/* A consumer thread's output, and the probabilities of a tile, in fragments as in shared/fp8.cuh. alpha: the factor of
+ * what has been summed before them. */
 struct consumer_state {
-    float s[N / 8][4], o[DIM_N / 16][2][4];
-    float m[2], l[2];
+    float o[DIM_N / 16][2][4], m[2], l[2], alpha[2];
+    unsigned p[N / 8];
 };
 
 /* S = Q K^T. q, k: descriptor words. */
-__device__ __forceinline__ void score_tile(consumer_state &c, unsigned q, unsigned k)
+__device__ __forceinline__ void score_tile(float (&tile)[N / 8][4], unsigned q, unsigned k)
 {
     constexpr int STEPS = ceil_div(FA_DIM, 32), BOX_STEPS = ROW_BYTES / 32;
-    float(&s)[N / 2] = reinterpret_cast<float(&)[N / 2]>(c.s);
+    float(&s)[N / 2] = reinterpret_cast<float(&)[N / 2]>(tile);
     fence_operand(s);
     wgmma_fence();
 #pragma unroll
@@ -194,70 +200,65 @@ __device__ __forceinline__ void score_tile(consumer_state &c, unsigned q, unsign
 }
 
 /* O = alpha O + P V, PART_COLS columns at a time. v: descriptor word. */
-__device__ __forceinline__ void value_tile(consumer_state &c, const float (&alpha)[2], unsigned v)
+__device__ __forceinline__ void value_tile(consumer_state &c, unsigned v)
 {
-    float(&o)[DIM_N / 2] = reinterpret_cast<float(&)[DIM_N / 2]>(c.o);
-    unsigned p[N / 8];
-#pragma unroll
-    for (int i = 0; i < N / 8; ++i)
-        p[i] = probabilities(c.s, i / 4 * 4, i % 4);
 #pragma unroll
     for (int part = 0; part < DIM_N / PART_COLS; ++part) {
+        float(&o)[PART_COLS / 2] = reinterpret_cast<float(&)[DIM_N / PART_COLS][PART_COLS / 2]>(c.o)[part];
         float sum[PART_COLS / 2];
-#pragma unroll
-        for (int i = 0; i < PART_COLS / 2; ++i)
-            sum[i] = 0.0f;
         fence_operand(sum);
         wgmma_fence();
 #pragma unroll
         for (int step = 0; step < N / 32; ++step)
-            wgmma_e4m3<PART_COLS>::rs(sum, &p[4 * step],
+            wgmma_e4m3<PART_COLS>::rs(sum, &c.p[4 * step],
                                       wgmma_descriptor<N>(v + part * (PART_COLS * N / 16) + step * 2), step > 0);
         wgmma_commit();
         wgmma_wait<0>();
         fence_operand(sum);
 #pragma unroll
-        for (int i = 0; i < PART_COLS / 2; ++i) {
-            float &to = o[part * (PART_COLS / 2) + i];
-            to = fmaf(to, alpha[i / 2 % 2], sum[i]);
-        }
+        for (int i = 0; i < PART_COLS / 2; ++i)
+            o[i] = fmaf(o[i], c.alpha[i / 2 % 2], sum[i]);
     }
 }
 
 __device__ __forceinline__ void consume(const shared_layout &at, const fa_params &p, const query_tile &tile,
                                         const key_tiles &keys, int consumer, int thread)
 {
-    const int lane = thread % 32, warp_row = consumer * 64 + thread / 32 % 4 * 16, row = warp_row + lane / 4;
+    const int lane = thread % 32, warp_row = consumer * 64 + thread / 32 % 4 * 16;
     const head_scores scores = scores_of_head(p, tile.seq, tile.head);
+    const unsigned q = uniform_by_shuffle(descriptor_start(at.q(consumer)));
     consumer_state c;
 #pragma unroll
     for (int i = 0; i < DIM_N / 2; ++i)
         c.o[i / 8][i / 4 % 2][i % 4] = 0.0f;
     c.m[0] = c.m[1] = NO_MAX, c.l[0] = c.l[1] = 0.0f;
-    const unsigned q = uniform_by_shuffle(descriptor_start(at.q(consumer)));
     if (keys.count > 0)
         mbarrier_wait(at.q_full(), 0);
     int stage = 0, phase = 0;
 #pragma unroll 1
     for (int i = 0; i < keys.count; ++i) {
         const int key0 = keys.first_key + i * N;
-        float alpha[2];
+        float s[N / 8][4];
+        const unsigned k = uniform_by_shuffle(descriptor_start(at.k(stage)));
         mbarrier_wait(at.k_full(stage), phase);
-        score_tile(c, q, uniform_by_shuffle(descriptor_start(at.k(stage))));
+        score_tile(s, q, k);
         if (lane == 0)
             mbarrier_arrive(at.k_empty(stage));
         const bool masked = is_masked(p, tile, tile.row0 + warp_row, 16, key0, N);
         if (masked || CHANGES_SCORES)
-            finish_scores(c.s, p, tile, scores, tile.row0 + row, key0 + lane % 4 * 2, masked);
-        online_softmax(c.s, c.m, c.l, alpha, scores.scale_log2);
+            finish_scores(s, p, tile, scores, tile.row0 + warp_row + lane / 4, key0 + lane % 4 * 2, masked);
+        online_softmax(s, c.m, c.l, c.alpha, scores.scale_log2);
+#pragma unroll
+        for (int i = 0; i < N / 8; ++i)
+            c.p[i] = probabilities(s, i / 4 * 4, i % 4);
         mbarrier_wait(at.v_full(stage), phase);
-        value_tile(c, alpha, uniform_by_shuffle(descriptor_start(at.v(stage))));
+        value_tile(c, uniform_by_shuffle(descriptor_start(at.v(stage))));
         if (lane == 0)
             mbarrier_arrive(at.v_empty(stage));
         if (++stage == STAGES)
             stage = 0, phase ^= 1;
     }
-    store_band(c.o, c.m, c.l, p, tile, row);
+    store_band(c.o, c.m, c.l, p, tile, consumer * 64 + reload_thread_index() / 32 % 4 * 16 + lane / 4);
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1) fa_kernel(const __grid_constant__ fa_params p)

@@ -45,30 +45,44 @@ __device__ __forceinline__ bool is_masked(const fa_params &p, const query_tile &
 }
 
 /* P = exp2(S - maximum + P_EXPONENT), in place, and alpha, the factor of what has been summed. m: the largest score so
- * far, in log2 units; l: a lane's part of the sum. */
+ * far, in log2 units; l: a lane's part of the sum. Four maxima and sums a row: dependent instructions would wait. */
 template <int TILES>
 __device__ __forceinline__ void online_softmax(float (&s)[TILES][4], float (&m)[2], float (&l)[2], float (&alpha)[2],
                                                float scale_log2)
 {
+    constexpr int CHAINS = 4;
+    float largest[2][CHAINS], sum[2][CHAINS], minus_ref[2];
+#pragma unroll
+    for (int t = 0; t < TILES; ++t)
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+            float &most = largest[i / 2][(2 * t + i % 2) % CHAINS];
+            most = 2 * t < CHAINS ? s[t][i] : fmaxf(most, s[t][i]);
+        }
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-        float largest = -INF;
 #pragma unroll
-        for (int t = 0; t < TILES; ++t)
-            largest = fmaxf(largest, fmaxf(s[t][2 * h], s[t][2 * h + 1]));
-        const float next = fmaxf(m[h], quad_max(largest) * scale_log2), minus_ref = P_EXPONENT - next;
+        for (int i = 1; i < CHAINS; ++i)
+            largest[h][0] = fmaxf(largest[h][0], largest[h][i]);
+        const float next = fmaxf(m[h], quad_max(largest[h][0]) * scale_log2);
+        minus_ref[h] = P_EXPONENT - next;
         alpha[h] = exp2_approx(m[h] - next);
         m[h] = next;
-        float sum = 0.0f;
+    }
 #pragma unroll
-        for (int t = 0; t < TILES; ++t)
+    for (int t = 0; t < TILES; ++t)
 #pragma unroll
-            for (int e = 0; e < 2; ++e) {
-                float &score = s[t][2 * h + e];
-                score = exp2_approx(fmaf(score, scale_log2, minus_ref));
-                sum += score;
-            }
-        l[h] = fmaf(l[h], alpha[h], sum);
+        for (int i = 0; i < 4; ++i) {
+            float &part = sum[i / 2][(2 * t + i % 2) % CHAINS];
+            s[t][i] = exp2_approx(fmaf(s[t][i], scale_log2, minus_ref[i / 2]));
+            part = 2 * t < CHAINS ? s[t][i] : part + s[t][i];
+        }
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+#pragma unroll
+        for (int i = 1; i < CHAINS; ++i)
+            sum[h][0] += sum[h][i];
+        l[h] = fmaf(l[h], alpha[h], sum[h][0]);
     }
 }
 
