@@ -3,8 +3,7 @@
 #
 # usage: scripts/peers.sh [options]
 #   --kernel NAME[,NAME...]    repeatable; the fastest counts (default: the last rung that serves the problem)
-#   --problems FILE   a line of problem options each (default: those of h200.tsv)
-#   --times FILE      PROBLEM, a tab, cuDNN's us, a tab, FlashAttention 3's (default: scripts/lib/peers/h200.tsv)
+#   --problems FILE   a line of problem options each (default: scripts/lib/peers/h200.tsv)
 #   --dtype TYPE      fp16 (default) or bf16: tensors of that type on both sides. A file holds rows of one type
 #   --only TEXT       only problems whose "B,H,S,D,full|causal" contains TEXT
 #   --peers LIST      backends of PyTorch's; fa3 and fa4, FlashAttention 3 and 4 by their own packages
@@ -23,8 +22,7 @@
 # The file is rewritten after every problem, so a run that was stopped goes on where it was.
 # solo: each timed alone, power-limited; paired: ABBA in one process (--cubin, scripts/lib/peers/peers_cubin.py).
 # "ratio" is best peer's solo time / ours (above 1: ours is faster); "paired_ratio" is the least of the paired ratios.
-# A kernel that is wrong in a pair is wrong. Where fa3 has no time, "fa3_scaled" is FlashAttention 3's time in --times
-# x cuDNN now / cuDNN there; where it has one, fa3_scaled stands in the row and does not count.
+# A kernel that is wrong in a pair is wrong.
 # A row that says why a peer has no time, or no pair, is kept: use --again when that has changed.
 # FA_BENCH names the binary (default ./fa_bench), PEERS_TORCH the peers' server (default: python3
 # scripts/lib/peers/peers_torch.py). Exit: 0, 1 a kernel failed, 2 usage, 4 NOT-RUN (no GPU, no PyTorch).
@@ -33,8 +31,8 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/lib/common.sh
 . scripts/lib/gpu.sh
-opt=([problems]=$lib/peers/h200.tsv [times]=$lib/peers/h200.tsv [only]='' [dtype]=fp16
-    [peers]='flash,cudnn,fa3,efficient,math' [max-time]=0.15 [env]='' [out]='')
+opt=([problems]=$lib/peers/h200.tsv [only]='' [dtype]=fp16 [peers]='flash,cudnn,fa3,efficient,math' [max-time]=0.15
+    [env]='' [out]='')
 flag=([no-pairs]=0 [again]=0 [dry-run]=0)
 many=([kernel]='' [library]='')
 parse_options "$@"
@@ -59,16 +57,13 @@ while read -r file; do
     esac
 done < <(values_of library)
 for file in "${libraries[@]}"; do asked_peers+=,$(basename "$file" .so); done
-for name in problems times; do
-    is_input "${opt[$name]}" || die 2 "--$name takes a file that can be read, not '${opt[$name]}'"
-done
+is_input "${opt[problems]}" || die 2 "--problems takes a file that can be read, not '${opt[problems]}'"
 of_problem='( *(--causal|--(batch|heads|kv-heads|seq|seq-kv|dim) +[1-9][0-9]*|--strides +[a-z]+))+ *'
 problems=$(cut -f1 "${opt[problems]}")
 bad=$(grep -anvE "^( *|#.*|$of_problem)\$" <<<"$problems" | head -n 1) || true
 [[ -z $bad ]] || die 2 "--problems takes lines of problem options, not line $bad"
 need_jq
-mapfile -t shapes < <(jqf peers/shapes -cnR --arg only "$only" --arg dtype "$dtype" \
-    --rawfile times "${opt[times]}" <<<"$problems")
+mapfile -t shapes < <(jqf peers/shapes -cnR --arg only "$only" --arg dtype "$dtype" <<<"$problems")
 [[ ${#shapes[@]} -gt 0 ]] || die 2 "no problem of ${opt[problems]} contains '$only'"
 use_peers "${opt[env]}"
 need_bench

@@ -32,13 +32,11 @@ def shape:
     .kind = (if .seq_kv == null then null elif .seq <= 8 then "decode" else "prefill" end) |
     with_entries(select(.value != null));
 
-# The shapes (with -nR) whose name contains $only, in the element type $dtype. $times: h200.tsv, which is of FP16.
+# The shapes (with -nR) whose name contains $only, in the element type $dtype.
 def shapes:
-    ($times | split("\n") | map(select(startswith("--")) / "\t" |
-        {(.[0] | shape | key | tojson): {cudnn: (.[1] | tonumber), fa3: (.[2] | tonumber)}}) | add) as $table |
     inputs | select(test("^ *(#|$)") | not) | shape |
     select("\(name),\(if .causal then "causal" else "full" end)" | contains($only)) |
-    .dtype = $dtype | if $dtype == "fp16" then .table = $table[key | tojson] else . end;
+    .dtype = $dtype;
 
 # The table's row that already answers $shape for the kernels $asked, the peers $backends and $pairs.
 def known:
@@ -72,14 +70,11 @@ def row:
             .status = "wrong" | .reason = "paired: \($wrong.reason)" | .timing = null | .throughput = null
         else . end) as $r |
     (if $r.status == "pass" then $r.timing.p50_us else null end) as $ours |
-    ([$peers[] | select(.status == "pass" and .timing.p50_us != null)] | by_peer(.timing.p50_us)) as $now |
-    (if $now.cudnn and $shape.table.fa3 and $shape.table.cudnn
-        then {fa3_scaled: ($shape.table.fa3 * $now.cudnn / $shape.table.cudnn)} else {} end) as $scaled |
-    ($now + $scaled) as $us |
-    ($us | if .fa3 then del(.fa3_scaled) else . end | to_entries | min_by(.value)) as $best |
+    ([$peers[] | select(.status == "pass" and .timing.p50_us != null)] | by_peer(.timing.p50_us)) as $us |
+    ($us | to_entries | min_by(.value)) as $best |
     ([$peers[] | select(.paired.status == "pass")] |
         by_peer(.paired | {ratio, ci95: .ratio_ci95, us: .p50_us, kernel_us: .kernel_p50_us})) as $paired |
-    ($shape | del(.table)) + {kernel: $r.kernel, variant: $r.variant, arch: $r.ptxas.arch, config: $r.config, us: $ours,
+    $shape + {kernel: $r.kernel, variant: $r.variant, arch: $r.ptxas.arch, config: $r.config, us: $ours,
         peers: $us, best_peer: $best.key,
         ratio: (if $ours and $best then $best.value / $ours else null end), tflops: $r.throughput.tflops,
         status: $r.status, reason: $r.reason, method: $r.timing.method, sm_clock_mhz: $r.timing.sm_clock_mhz.p50,
