@@ -106,14 +106,12 @@ static void flash_head(const fa_problem *problem, const fa_tensors *tensors, con
     for (size_t j = 0; j < seq_kv; j++)
         for (size_t d = 0; d < dim; d++)
             k_t[d * seq_kv + j] = k[j * dim + d];
-    float *logits = fa_alloc((size_t)tile_n * sizeof *logits), *acc = fa_alloc(dim * sizeof *acc);
+    FREED float *logits = fa_alloc((size_t)tile_n * sizeof *logits), *acc = fa_alloc(dim * sizeof *acc);
     for (int64_t i = 0; i < count; i++) {
         FREED float *q = to_floats(problem->dtype, tensors->q + (size_t)rows[i] * dim, dim);
         const int32_t keys = keys_of(problem, (int32_t)(rows[i] % problem->seq_q), fault);
         flash_row(problem, q, k_t, v, keys, tile_n, fault, logits, acc, output + (size_t)rows[i] * dim);
     }
-    free(acc);
-    free(logits);
 }
 
 void sim_flash(const fa_problem *problem, const fa_tensors *tensors, const fa_reference *reference, int32_t tile_n,

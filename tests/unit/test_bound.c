@@ -241,7 +241,7 @@ TEST(test_listing_is_kept)
     fa_reason why;
     assert_non_null(mkdtemp(folder));
     setenv("XDG_CACHE_HOME", folder, 1);
-    char *paths = fa_format("%s:%s", folder, path), *cubin = fa_format("%s/k.cubin", folder);
+    FREED char *paths = fa_format("%s:%s", folder, path), *cubin = fa_format("%s/k.cubin", folder);
     FREED char *tool = fa_format("#!/bin/sh\necho call >>%s/calls\ncat %s/answer\n", folder, folder);
     FREED char *noted = fa_format("%s/calls", folder);
     setenv("PATH", paths, 1);
@@ -264,6 +264,4 @@ TEST(test_listing_is_kept)
     fa_run(command, NULL);
     assert_int_equal(fa_sass_read(cubin, &sass, &why), FA_ERROR); /* no such file */
     free(calls);
-    free(cubin);
-    free(paths);
 }

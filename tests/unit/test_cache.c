@@ -59,13 +59,11 @@ TEST_WITH(damaged_entries_are_rebuilt, fresh_root, drop_root)
     const char *const names[] = {"module.cubin", "log", "sums"};
     for (size_t i = 0; i < 6; i++) {
         const fa_cache_entry made = publish(&key);
-        char *path = fa_format("%s/%s", made.folder, names[i / 2]), *data = NULL;
+        FREED char *path = fa_format("%s/%s", made.folder, names[i / 2]), *data = NULL;
         size_t size = 0;
         assert_int_equal(fa_read_file(path, &data, &size, &why), FA_PASS);
         data[size / 2] ^= 1;
         assert_int_equal(fa_write_file(path, data, i % 2 ? size : size / 2, &why), FA_PASS);
-        free(data);
-        free(path);
     }
     publish(&key);
     fa_cache_entry found;

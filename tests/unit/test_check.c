@@ -1286,12 +1286,12 @@ static void types_of_npy(setup *s, const char *folder)
 {
     static const char *const descrs[] = {"<V2", "|V2", "<u2"};
     s->problem.dtype = FA_DTYPE_BF16;
-    fa_tensors want = fa_tensors_make(&s->problem, FA_DIST_NORMAL, 42), got = {0};
+    CLEANUP(fa_tensors_free) fa_tensors want = fa_tensors_make(&s->problem, FA_DIST_NORMAL, 42), got = {0};
     const int32_t q_shape[4] = {2, 2, 40, 32}, kv_shape[4] = {2, 1, 70, 32};
     assert_int_equal(fa_npy_write(folder, "q", FA_DTYPE_BF16, want.q, q_shape, &s->why), FA_PASS);
     assert_int_equal(fa_npy_write(folder, "k", FA_DTYPE_BF16, want.k, kv_shape, &s->why), FA_PASS);
     assert_int_equal(fa_npy_write(folder, "v", FA_DTYPE_BF16, want.v, kv_shape, &s->why), FA_PASS);
-    char *path = fa_format("%s/q.npy", folder), *file;
+    FREED char *path = fa_format("%s/q.npy", folder), *file = NULL;
     size_t size;
     assert_int_equal(fa_read_file(path, &file, &size, &s->why), FA_PASS);
     char *descr = strstr(file + 10, "<V2");
@@ -1314,9 +1314,6 @@ static void types_of_npy(setup *s, const char *folder)
         assert_int_equal(fa_npy_load(&s->problem, folder, &got, &s->why), FA_USAGE);
         assert_non_null(strstr(s->why.text, ", want <f2 for --dtype fp16"));
     }
-    free(file);
-    free(path);
-    fa_tensors_free(&want);
 }
 
 TEST(dump_and_load)

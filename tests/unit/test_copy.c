@@ -86,7 +86,7 @@ static void there_and_back(fa_cuda *cuda, size_t bytes)
 {
     fa_device device = {.self = cuda};
     fa_reason why = {""};
-    uint8_t *from = malloc(bytes), *gpu = malloc(bytes + 2), *back = malloc(bytes + 2);
+    FREED uint8_t *from = malloc(bytes), *gpu = malloc(bytes + 2), *back = malloc(bytes + 2);
     for (size_t i = 0; i < bytes; i++)
         from[i] = byte_at(i);
     gpu[0] = gpu[bytes + 1] = back[0] = back[bytes + 1] = 0x5A;
@@ -97,9 +97,6 @@ static void there_and_back(fa_cuda *cuda, size_t bytes)
     assert_int_equal(driver.queued, 0);
     assert_memory_equal(back + 1, from, bytes);
     assert_true(gpu[0] == 0x5A && gpu[bytes + 1] == 0x5A && back[0] == 0x5A && back[bytes + 1] == 0x5A);
-    free(from);
-    free(gpu);
-    free(back);
 }
 
 TEST(every_byte_arrives)
@@ -145,11 +142,9 @@ TEST(a_fault_is_said)
     fa_device device = {.self = &cuda};
     fa_reason why = {""};
     const size_t bytes = 2 * FA_CUDA_STAGING_BYTES;
-    uint8_t *a = calloc(1, bytes), *b = calloc(1, bytes);
+    FREED uint8_t *a = calloc(1, bytes), *b = calloc(1, bytes);
     driver.broken = true;
     assert_int_equal(fa_cuda_copy_out(&device, a, (fa_ptr)(uintptr_t)b, bytes, &why), FA_ERROR);
     assert_non_null(strstr(why.text, "the context is lost"));
     assert_int_equal(fa_cuda_copy_in(&device, (fa_ptr)(uintptr_t)b, a, bytes, &why), FA_ERROR);
-    free(a);
-    free(b);
 }

@@ -258,14 +258,13 @@ TEST(faults_are_described)
         if (i > 0)
             golden_fold(&g, from);
     }
-    scene s = open_scene_of(scenes[4].problem, scenes[4].tile_m, 1, 1.0, 1e-3, 0.1); /* rows that are much alike */
-    uint16_t *right = fa_alloc(s.count * sizeof *right);
+    /* rows that are much alike */
+    CLEANUP(close_scene) scene s = open_scene_of(scenes[4].problem, scenes[4].tile_m, 1, 1.0, 1e-3, 0.1);
+    FREED uint16_t *right = fa_alloc(s.count * sizeof *right);
     memcpy(right, s.output, s.count * sizeof *right);
     for (int fault = 0; fault < CLOSE_ONES; fault++)
         if (fault == MOVED || fault == ALIKE || fault == ALMOST_MOVED || fault == UNLIKE)
             spoil_and_say(&g, &s, right, fault, TILES);
-    free(right);
-    close_scene(&s);
     golden_compare(&g, "faults.txt");
 }
 
@@ -375,15 +374,13 @@ static bool passes(const scene *s, bool library)
 {
     if (!library)
         return fa_judge(&s->problem, &s->reference, s->output, s->tile_m, 1e-3, 1e-3).passed;
-    float *other = fa_alloc(s->count * sizeof *other);
+    FREED float *other = fa_alloc(s->count * sizeof *other);
     for (size_t i = 0; i < s->count; i++)
         other[i] = (float)s->reference.exact[i];
     const fa_verdict exact = {.rows_checked = s->reference.row_count - (s->tile_m == 32),
                               .baseline_max_abs_err = 2e-4,
                               .baseline_rmse = 3e-5};
-    const bool passed = fa_judge_library(&s->problem, other, s->output, s->tile_m, 1e-3, 1e-3, &exact).passed;
-    free(other);
-    return passed;
+    return fa_judge_library(&s->problem, other, s->output, s->tile_m, 1e-3, 1e-3, &exact).passed;
 }
 
 /* How far the output may lie from the expected values: the largest distance that passes. */
@@ -641,7 +638,7 @@ static void say_layout(golden *g, const fa_layout *l)
                (long long)l->block_pitch, l->block_count, fa_layout_span(l), fa_layout_dense(l));
     const size_t dense = fa_layout_dense(l);
     FREED uint16_t *tensor = fa_alloc(dense * (size_t)l->blocks * sizeof *tensor);
-    uint16_t *image = fa_alloc(l->block_count * sizeof *image), *back = fa_alloc(dense * (size_t)l->blocks * 2);
+    FREED uint16_t *image = fa_alloc(l->block_count * sizeof *image), *back = fa_alloc(dense * (size_t)l->blocks * 2);
     for (size_t i = 0; i < dense * (size_t)l->blocks; i++)
         tensor[i] = (uint16_t)(i * 40503u);
     uint64_t digest = 0;
@@ -659,8 +656,6 @@ static void say_layout(golden *g, const fa_layout *l)
     }
     assert_memory_equal(back, tensor, dense * (size_t)l->blocks * sizeof *tensor);
     golden_say(g, "; image %016llx, %zu in gaps, the first at %zu\n", (unsigned long long)digest, changed, sum);
-    free(image);
-    free(back);
 }
 
 TEST(layouts_are_those_of_the_word)

@@ -281,15 +281,13 @@ TEST(the_reference_is_attention)
 TEST(slopes_are_those_of_the_paper)
 {
     const fa_problem eight = problem_of("--heads 8 --alibi"), twelve = problem_of("--heads 12 --alibi");
-    fa_score_tensors t = fa_score_tensors_make(&eight, 1);
+    CLEANUP(fa_score_tensors_free) fa_score_tensors t = fa_score_tensors_make(&eight, 1);
     for (int h = 0; h < 8; h++)
         assert_true(t.slopes[h] == ldexpf(1, -1 - h));
-    fa_score_tensors_free(&t);
-    t = fa_score_tensors_make(&twelve, 1);
-    assert_true(t.slopes[7] == ldexpf(1, -8));
+    CLEANUP(fa_score_tensors_free) fa_score_tensors more = fa_score_tensors_make(&twelve, 1);
+    assert_true(more.slopes[7] == ldexpf(1, -8));
     for (int h = 8; h < 12; h++)
-        assert_true(fabs((double)t.slopes[h] - exp2(-0.5 - (h - 8))) < 1e-7);
-    fa_score_tensors_free(&t);
+        assert_true(fabs((double)more.slopes[h] - exp2(-0.5 - (h - 8))) < 1e-7);
 }
 
 TEST(needs_are_read_and_checked)

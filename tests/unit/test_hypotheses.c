@@ -80,7 +80,7 @@ TEST(the_right_recipe_gives_the_reference)
         CLEANUP(close_bench) bench b = open_bench(lines[l]);
         const int32_t dim = fa_problem_dim_v(&b.problem);
         const size_t room = (size_t)fa_recipe_room(&b.problem);
-        double *products = fa_alloc(room * sizeof *products), *weights = fa_alloc(room * sizeof *weights);
+        FREED double *products = fa_alloc(room * sizeof *products), *weights = fa_alloc(room * sizeof *weights);
         FREED double *out = fa_alloc((size_t)dim * sizeof *out);
         for (int64_t i = 0; i < b.reference.row_count; i++) {
             const fa_recipe right = fa_recipe_of(&b.problem, &b.tensors, b.reference.rows[i]);
@@ -97,8 +97,6 @@ TEST(the_right_recipe_gives_the_reference)
                                  b.reference.exact[i * dim + d]);
             }
         }
-        free(products);
-        free(weights);
     }
 }
 
@@ -301,12 +299,10 @@ TEST(other_problems_are_named)
         {k_descales_turned, SHAPE "--kv-dtype e4m3 --batch 3", "a descale is that of another batch or head"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        bench b = open_bench(cases[i].line), other = open_bench(cases[i].line);
+        CLEANUP(close_bench) bench b = open_bench(cases[i].line), other = open_bench(cases[i].line);
         cases[i].make(&other.problem, &other.tensors);
         compute(&b, &other.problem, &other.tensors);
         named(&b, cases[i].line, cases[i].mistake);
-        close_bench(&b);
-        close_bench(&other);
     }
 }
 

@@ -77,7 +77,7 @@ TEST(scatter_and_gather)
                             (l.stride_b | l.stride_h | l.stride_s) % 8 == 0);
                 const size_t count = (size_t)l.blocks * fa_layout_dense(&l);
                 assert_int_equal(count, (size_t)l.batch * (size_t)l.heads * (size_t)(l.seq * l.dim));
-                uint16_t *dense = fa_alloc(count * 2), *back = fa_alloc(count * 2);
+                FREED uint16_t *dense = fa_alloc(count * 2), *back = fa_alloc(count * 2);
                 FREED uint16_t *image = fa_alloc(l.block_count * 2);
                 for (size_t i = 0; i < count; i++)
                     dense[i] = (uint16_t)i;
@@ -91,15 +91,13 @@ TEST(scatter_and_gather)
                     fa_layout_gather(&l, block, image, back);
                 }
                 assert_memory_equal(dense, back, count * 2);
-                free(back);
-                free(dense);
             }
 }
 
 TEST(an_element_lies_where_the_strides_say)
 {
     const fa_layout l = fa_layout_of(&problem, FA_STRIDES_PADDED, 0, FA_V);
-    uint16_t *dense = fa_alloc(2 * 3 * 7 * 16 * 2), *image = fa_alloc(l.block_count * 2);
+    FREED uint16_t *dense = fa_alloc(2 * 3 * 7 * 16 * 2), *image = fa_alloc(l.block_count * 2);
     dense[((1 * 3 + 2) * 7 + 4) * 16 + 9] = 0x1234;
     fa_layout_scatter(&l, 0, dense, GAP, image);
     assert_int_equal(image[l.stride_b + 2 * l.stride_h + 4 * l.stride_s + 9], 0x1234);
@@ -108,8 +106,6 @@ TEST(an_element_lies_where_the_strides_say)
     image[l.stride_h - 1] = 7;
     assert_int_equal(fa_layout_gaps_changed(&l, 0, image, GAP, &first), 2);
     assert_int_equal(first, l.dim + 1);
-    free(image);
-    free(dense);
 }
 
 /* The last part of a far tensor begins beyond what 32 bits count, whichever dimension is stretched. */

@@ -15,7 +15,7 @@ static char *make_root(const char *below)
     fa_reason why;
     char *root = strdup("/tmp/fa_lib_open_XXXXXX");
     assert_non_null(mkdtemp(root));
-    char *folder = fa_format("%s/%s", root, below), *path = fa_format("%s/libfa_probe.so.9", folder);
+    FREED char *folder = fa_format("%s/%s", root, below), *path = fa_format("%s/libfa_probe.so.9", folder);
     assert_int_equal(fa_make_dirs(folder, &why), FA_PASS);
     void *libm = dlopen("libm.so.6", RTLD_NOW);
     double (*cosine)(double);
@@ -24,13 +24,10 @@ static char *make_root(const char *below)
     void *address;
     memcpy(&address, &cosine, sizeof address);
     assert_true(dladdr(address, &info));
-    char *data;
+    FREED char *data = NULL;
     size_t size;
     assert_int_equal(fa_read_file(info.dli_fname, &data, &size, &why), FA_PASS);
     assert_int_equal(fa_write_file(path, data, size, &why), FA_PASS);
-    free(data);
-    free(path);
-    free(folder);
     return root;
 }
 

@@ -23,21 +23,20 @@ static bench *open_bench(int64_t step, bool acc_fp16)
     int64_t *all = fa_alloc(ROWS * sizeof *all);
     for (int64_t i = 0; i < ROWS; i++)
         all[i] = i;
-    fa_reference every = fa_reference_of_rows(&problem, &b->tensors, all, ROWS, acc_fp16);
+    CLEANUP(fa_reference_free) fa_reference every = fa_reference_of_rows(&problem, &b->tensors, all, ROWS, acc_fp16);
     for (int64_t i = 0; i < ROWS; i++)
         b->lse[i] = (float)every.lse[i];
-    fa_reference_free(&every);
     for (int64_t i = 0; i < ROWS; i += step)
         sample[count++] = i;
     b->reference = fa_reference_of_rows(&problem, &b->tensors, sample, count, acc_fp16);
     return b;
 }
 
-static void close_bench(bench *b)
+static void close_bench(bench **b)
 {
-    fa_reference_free(&b->reference);
-    fa_tensors_free(&b->tensors);
-    free(b);
+    fa_reference_free(&(*b)->reference);
+    fa_tensors_free(&(*b)->tensors);
+    free(*b);
 }
 
 static fa_lse_verdict judge(const bench *b) { return fa_judge_lse(&problem, &b->reference, b->lse, false); }
@@ -45,7 +44,7 @@ static fa_lse_verdict judge(const bench *b) { return fa_judge_lse(&problem, &b->
 /* By hand: the scores of the row's keys, each a dot product. */
 TEST(the_reference_is_the_logarithm_of_the_sum)
 {
-    bench *b = open_bench(1, false);
+    CLEANUP(close_bench) bench *b = open_bench(1, false);
     for (int64_t i = 0; i < ROWS; i++) {
         const int32_t keys = fa_problem_row_keys(&problem, (int32_t)(i % 7));
         double sum = 0;
@@ -61,12 +60,11 @@ TEST(the_reference_is_the_logarithm_of_the_sum)
         else
             assert_true(fabs(log(sum) - b->reference.lse[i]) < 1e-12);
     }
-    close_bench(b);
 }
 
 TEST(right_ones_pass)
 {
-    bench *b = open_bench(5, false);
+    CLEANUP(close_bench) bench *b = open_bench(5, false);
     fa_lse_verdict v = judge(b);
     assert_true(v.done && v.passed && v.mismatches == 0 && v.nonfinite == 0);
     assert_true(v.rows_checked == b->reference.row_count && v.max_abs_err < 1e-6);
@@ -75,7 +73,6 @@ TEST(right_ones_pass)
         b->lse[i] += 4.8e-4f;
     v = judge(b);
     assert_true(v.passed && v.max_abs_err > 4.7e-4);
-    close_bench(b);
 }
 
 TEST(wrong_ones_fail)
@@ -94,7 +91,7 @@ TEST(wrong_ones_fail)
         {8, NAN, "row 1: nan, expected -inf"}, /* not sampled */
         {30, -1e30f, "row 2: -1e+30, expected -inf"},
     };
-    bench *b = open_bench(5, false);
+    CLEANUP(close_bench) bench *b = open_bench(5, false);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const float before = b->lse[cases[i].row];
         b->lse[cases[i].row] = cases[i].value;
@@ -116,7 +113,6 @@ TEST(wrong_ones_fail)
     v = judge(b);
     assert_true(!v.passed && v.mismatches == 2 && v.nonfinite == 0 && v.max_abs_err > 2.9e-3);
     assert_non_null(strstr(v.failure, "|L-R| > 0.001 + 0.0001 |R| in 2 rows; worst at batch 1 head 2 row 5: "));
-    close_bench(b);
 }
 
 /* A larger error of a large value that allows it is not the worst, before or after the one that is wrong. */
@@ -157,22 +153,20 @@ TEST(every_row_counts)
 /* The mistakes that are easily made: log2, the sum without the maximum, the maximum without the sum. */
 TEST(other_quantities_fail)
 {
-    bench *b = open_bench(1, false);
+    CLEANUP(close_bench) bench *b = open_bench(1, false);
     for (int i = 0; i < ROWS; i++)
         b->lse[i] *= 1.442695f;
     assert_false(judge(b).passed);
-    close_bench(b);
-    b = open_bench(1, false);
+    CLEANUP(close_bench) bench *other = open_bench(1, false);
     for (int i = 0; i < ROWS; i++)
-        b->lse[i] -= b->lse[i] > -INFINITY && i % 7 > 3 ? logf((float)(i % 7 - 2)) : 0.0f;
-    assert_false(judge(b).passed);
-    close_bench(b);
+        other->lse[i] -= other->lse[i] > -INFINITY && i % 7 > 3 ? logf((float)(i % 7 - 2)) : 0.0f;
+    assert_false(judge(other).passed);
 }
 
 /* FP16 accumulation may be off by twice what its baseline is off by; FP32 accumulation may not. */
 TEST(the_lower_class_has_more_room)
 {
-    bench *b = open_bench(1, true);
+    CLEANUP(close_bench) bench *b = open_bench(1, true);
     const double baseline = judge(b).baseline_max_abs_err;
     assert_true(baseline > 6e-4 && baseline < 0.1);
     for (int i = 0; i < ROWS; i++)
@@ -182,13 +176,12 @@ TEST(the_lower_class_has_more_room)
     for (int i = 0; i < ROWS; i++)
         b->lse[i] += (float)(0.5 * baseline);
     assert_false(fa_judge_lse(&problem, &b->reference, b->lse, true).passed);
-    close_bench(b);
 }
 
 /* BF16 probabilities may add up wrong by 2^-8. */
 TEST(bf16_has_eight_times_the_room)
 {
-    bench *b = open_bench(1, false);
+    CLEANUP(close_bench) bench *b = open_bench(1, false);
     fa_problem bf16 = problem;
     bf16.dtype = FA_DTYPE_BF16;
     for (int i = 0; i < ROWS; i++)
@@ -206,7 +199,6 @@ TEST(bf16_has_eight_times_the_room)
     for (int i = 0; i < ROWS; i++)
         b->lse[i] += 9e-3f;
     assert_false(fa_judge_lse(&fp8, &b->reference, b->lse, false).passed);
-    close_bench(b);
 }
 
 TEST(merging_keeps_the_worse)

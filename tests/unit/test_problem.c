@@ -44,10 +44,9 @@ TEST(bytes_and_flop_of_each_kind)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char line[160];
         snprintf(line, sizeof line, "--batch 2 --heads 4 --kv-heads 2 --seq 3 --seq-kv 5 --dim 32%s", cases[i].more);
-        fa_problem p = make(line);
+        CLEANUP(fa_problem_free) fa_problem p = make(line);
         if (fa_problem_bytes(&p) != cases[i].bytes || fa_problem_flop(&p) != cases[i].flop)
             fail_msg("%s: %.0f bytes, %.0f FLOP", line, fa_problem_bytes(&p), fa_problem_flop(&p));
-        fa_problem_free(&p);
     }
 }
 

@@ -78,13 +78,11 @@ TEST(rows_without_a_key_are_zero)
 
 static double baseline_rmse(const fa_problem *p, const fa_tensors *t, bool acc_fp16)
 {
-    fa_reference r = fa_reference_make(p, t, 64, acc_fp16, 1);
+    CLEANUP(fa_reference_free) fa_reference r = fa_reference_make(p, t, 64, acc_fp16, 1);
     double squares = 0.0;
     for (int64_t i = 0; i < r.row_count * p->dim; i++)
         squares += pow((double)fa_element_to_float(p->dtype, r.baseline[i]) - r.exact[i], 2.0);
-    const double rmse = sqrt(squares / (double)(r.row_count * p->dim));
-    fa_reference_free(&r);
-    return rmse;
+    return sqrt(squares / (double)(r.row_count * p->dim));
 }
 
 /* The baseline is off by what FP16 is off by; the lower class by clearly more. */
@@ -101,14 +99,12 @@ TEST(baseline_is_naive_fp16)
 TEST(baseline_in_bf16)
 {
     fa_problem p = shape(1, 4, 4, 64, 512, 64, false);
-    fa_tensors t = fa_tensors_make(&p, FA_DIST_NORMAL, 3);
-    const double fp16 = baseline_rmse(&p, &t, false);
-    fa_tensors_free(&t);
+    CLEANUP(fa_tensors_free) fa_tensors half = fa_tensors_make(&p, FA_DIST_NORMAL, 3);
+    const double fp16 = baseline_rmse(&p, &half, false);
     p.dtype = FA_DTYPE_BF16;
-    t = fa_tensors_make(&p, FA_DIST_NORMAL, 3);
+    CLEANUP(fa_tensors_free) fa_tensors t = fa_tensors_make(&p, FA_DIST_NORMAL, 3);
     const double bf16 = baseline_rmse(&p, &t, false);
     assert_true(bf16 > 5.0 * fp16 && bf16 < 12.0 * fp16);
-    fa_tensors_free(&t);
 }
 
 /* One key: the baseline's log-sum-exp is the logit, rounded to FP16. Products of halves that lie between two of them,
@@ -429,7 +425,8 @@ TEST(nothing_is_read_past_the_end)
     for (int causal = 0; causal < 2; causal++)
         for (int32_t keys = 64; keys < 330; keys += 133) {
             const fa_problem p = shape(1, 2, 1, 70, keys, 24, causal);
-            fa_tensors t = fa_tensors_make(&p, FA_DIST_NORMAL, 3), edge = t;
+            CLEANUP(fa_tensors_free) fa_tensors t = fa_tensors_make(&p, FA_DIST_NORMAL, 3);
+            fa_tensors edge = t;
             edge.q = at_the_edge(t.q, t.q_count);
             edge.k = at_the_edge(t.k, t.k_count);
             edge.v = at_the_edge(t.v, t.v_count);
@@ -440,7 +437,6 @@ TEST(nothing_is_read_past_the_end)
                 fa_reference_free(&b);
                 fa_reference_free(&b); /* nothing is left */
             }
-            fa_tensors_free(&t);
         }
 }
 

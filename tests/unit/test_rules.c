@@ -216,7 +216,7 @@ static uint16_t *row_of(bench *b, int32_t head, int32_t row)
 TEST(damage_is_found_and_named)
 {
     CLEANUP(close_bench) bench b = open_bench(shape(1, 3, 3, 200, 150, 64, false), FA_DIST_NORMAL, 9, false);
-    uint16_t *const good = fa_alloc(b.count * sizeof *good);
+    FREED uint16_t *good = fa_alloc(b.count * sizeof *good);
     const size_t row_bytes = 64 * sizeof(uint16_t);
     assert_true(judge_fault(&b, SIM_GOOD).passed);
     memcpy(good, b.output, b.count * sizeof *good);
@@ -288,7 +288,6 @@ TEST(damage_is_found_and_named)
     v = fails(&b, "a single row");
     assert_int_equal(v.mismatches, 1);
     assert_true(v.worst.head == 1 && v.worst.row == 50 && v.worst.col == 7);
-    free(good);
 }
 
 /* Tolerances cannot buy a pass: rule 3 stays. */
@@ -306,17 +305,15 @@ TEST(loose_tolerances_do_not_help)
 /* Tight ones do reject: the baseline breaks them too, unless it does not. */
 TEST(sharp_inputs_are_left_to_the_relative_rules)
 {
-    bench b = open_bench(shape(1, 1, 1, 64, 512, 64, false), FA_DIST_SHARP, 1, false);
+    CLEANUP(close_bench) bench b = open_bench(shape(1, 1, 1, 64, 512, 64, false), FA_DIST_SHARP, 1, false);
     fa_verdict v = judge_fault(&b, SIM_GOOD);
     assert_true(v.passed && v.baseline_fails);
     memcpy(b.output, b.reference.baseline, b.count * sizeof *b.output);
     v = judge(&b);
     assert_true(v.passed && v.mismatches > 0);
-    close_bench(&b);
-    b = open_bench(shape(1, 1, 1, 64, 512, 64, false), FA_DIST_UNIFORM, 1, false);
-    v = judge_fault(&b, SIM_GOOD);
+    CLEANUP(close_bench) bench uniform = open_bench(shape(1, 1, 1, 64, 512, 64, false), FA_DIST_UNIFORM, 1, false);
+    v = judge_fault(&uniform, SIM_GOOD);
     assert_true(v.passed && !v.baseline_fails);
-    close_bench(&b);
 }
 
 TEST(exact_baseline_leaves_two_ulp)
@@ -357,13 +354,12 @@ TEST(a_reference_of_nan_passes_nothing)
 TEST(classes_do_not_mix)
 {
     const fa_problem p = shape(1, 1, 1, 32, 512, 64, false);
-    bench fp32 = open_bench(p, FA_DIST_NORMAL, 1, false), fp16 = open_bench(p, FA_DIST_NORMAL, 1, true);
+    CLEANUP(close_bench) bench fp32 = open_bench(p, FA_DIST_NORMAL, 1, false);
+    CLEANUP(close_bench) bench fp16 = open_bench(p, FA_DIST_NORMAL, 1, true);
     memcpy(fp32.output, fp16.reference.baseline, fp32.count * sizeof *fp32.output);
     memcpy(fp16.output, fp16.reference.baseline, fp16.count * sizeof *fp16.output);
     assert_false(judge(&fp32).passed);
     assert_true(judge(&fp16).passed);
-    close_bench(&fp32);
-    close_bench(&fp16);
 }
 
 /* The whole output is looked at for NaN, also between the sampled rows. */
@@ -526,13 +522,11 @@ static void step_row(bench *b, int32_t row, int steps)
  * may be one step off. */
 TEST(a_row_at_its_limit_is_not_accused)
 {
-    bench b = open_flat(2, ONE);
-    step_row(&b, 0, 2);
-    step_row(&b, 1, 3);
-    fa_verdict v = fa_judge(&b.problem, &b.reference, b.output, 64, 1, 1);
+    CLEANUP(close_bench) bench two = open_flat(2, ONE), b = open_flat(4, ONE);
+    step_row(&two, 0, 2);
+    step_row(&two, 1, 3);
+    fa_verdict v = fa_judge(&two.problem, &two.reference, two.output, 64, 1, 1);
     expect_words(&v, "; a single row");
-    close_bench(&b);
-    b = open_flat(4, ONE);
     float other[4 * 16];
     for (size_t i = 0; i < b.count; i++)
         other[i] = 1.0f;
@@ -542,7 +536,6 @@ TEST(a_row_at_its_limit_is_not_accused)
         assert_int_equal(v.passed, steps == 2);
     }
     expect_words(&v, "; a single row");
-    close_bench(&b);
 }
 
 /* Six heads and tiles are named, and that there are more. */

@@ -32,11 +32,10 @@ static fa_status read_lines(const char *text, size_t size, fa_runs *runs)
 
 static void refused(const char *text, size_t size, const char *where, const char *words)
 {
-    fa_runs runs;
+    CLEANUP(fa_runs_free) fa_runs runs;
     assert_int_equal(read_lines(text, size, &runs), FA_USAGE);
     if (strstr(why.text, where) == NULL || strstr(why.text, words) == NULL || strchr(why.text, '\n') != NULL)
         fail_msg("'%s' was refused with '%s'", text, why.text);
-    fa_runs_free(&runs);
 }
 
 static void split_is(const char *line, int count, const char *const expected[])
@@ -76,7 +75,7 @@ TEST(open_quotes_and_too_many_words_are_refused)
 TEST(a_run_for_each_line_on_top_of_the_command_line)
 {
     static const char text[] = "# what\n\n--n 128\n  # not this\n--m 64 --seeds 1 --causal";
-    fa_runs runs;
+    CLEANUP(fa_runs_free) fa_runs runs;
     assert_int_equal(read_lines(text, sizeof text - 1, &runs), FA_PASS);
     assert_int_equal(runs.count, 2);
     const fa_options *first = &runs.at[0]->options, *second = &runs.at[1]->options;
@@ -92,33 +91,30 @@ TEST(a_run_for_each_line_on_top_of_the_command_line)
     assert_string_equal(second->json, "out.jsonl");
     fa_runs_done(&runs, 0);
     assert_true(runs.at[0] == NULL && runs.at[1] != NULL && runs.count == 2);
-    fa_runs_free(&runs);
 }
 
 TEST(the_command_is_that_of_a_single_run)
 {
     static const char *const expected[] = {"./fa_bench", "--seeds", "3", "--m", "16", "--n", "128"};
-    fa_runs runs;
+    CLEANUP(fa_runs_free) fa_runs runs;
     assert_int_equal(read_lines("--n 128\n", 8, &runs), FA_PASS);
     assert_int_equal(runs.at[0]->argc, 7);
     for (int i = 0; i < 7; i++)
         assert_string_equal(runs.at[0]->argv[i], expected[i]);
     assert_null(runs.at[0]->argv[7]);
-    fa_runs_free(&runs);
 }
 
 TEST(without_a_list_the_command_line_is_the_run)
 {
     char *argv[] = {"./fa_bench", "--m", "16", "--json", "-", NULL};
     fa_options options;
-    fa_runs runs;
+    CLEANUP(fa_runs_free) fa_runs runs;
     assert_int_equal(fa_options_parse(5, argv, &options, &why), FA_PASS);
     assert_int_equal(fa_runs_make(5, argv, &options, &runs, &why), FA_PASS);
     assert_int_equal(runs.count, 1);
     assert_int_equal(runs.at[0]->options.line, 0);
     assert_int_equal(runs.at[0]->argc, 5);
     assert_string_equal(runs.at[0]->argv[4], "-");
-    fa_runs_free(&runs);
 }
 
 TEST(a_bad_line_is_named)
@@ -201,17 +197,14 @@ TEST(a_smaller_run_is_never_larger)
         {"--load /tmp/x --batch 9 --seq 4096 --seeds 1", NULL},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        fa_runs runs;
+        CLEANUP(fa_runs_free) fa_runs runs;
         assert_int_equal(read_lines(cases[i].line, strlen(cases[i].line), &runs), FA_PASS);
-        char *command = fa_command_text(runs.at[0]), *smaller = fa_smaller_text(runs.at[0]);
+        FREED char *command = fa_command_text(runs.at[0]), *smaller = fa_smaller_text(runs.at[0]);
         if ((smaller == NULL) != (cases[i].more == NULL))
             fail_msg("%s: %s", cases[i].line, smaller != NULL ? smaller : "nothing smaller");
         if (smaller != NULL) {
             assert_memory_equal(smaller, command, strlen(command));
             assert_string_equal(smaller + strlen(command), cases[i].more);
         }
-        free(command);
-        free(smaller);
-        fa_runs_free(&runs);
     }
 }

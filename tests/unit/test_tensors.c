@@ -102,7 +102,8 @@ TEST(fp8_tensors_are_drawn_ones_times_descales)
 {
     fa_problem p = fp8_shape(), wide = p;
     wide.dtype = FA_DTYPE_BF16;
-    fa_tensors t = fa_tensors_make(&p, FA_DIST_NORMAL, 5), drawn = fa_tensors_make(&wide, FA_DIST_NORMAL, 5);
+    CLEANUP(fa_tensors_free) fa_tensors t = fa_tensors_make(&p, FA_DIST_NORMAL, 5);
+    CLEANUP(fa_tensors_free) fa_tensors drawn = fa_tensors_make(&wide, FA_DIST_NORMAL, 5);
     const float *descales[3] = {t.scores.q_descale, t.scores.k_descale, t.scores.v_descale};
     const uint16_t *codes[3] = {t.q, t.k, t.v}, *numbers[3] = {drawn.q, drawn.k, drawn.v};
     for (int i = 0; i < 3; i++) {
@@ -124,8 +125,6 @@ TEST(fp8_tensors_are_drawn_ones_times_descales)
     }
     for (int32_t h = 0; h < 9; h++)
         assert_true(fabsf(logf(descales[1][h] / descales[2][h])) > 0.2f);
-    fa_tensors_free(&t);
-    fa_tensors_free(&drawn);
 }
 
 /* A cache alone: Q and its descale are as without. */
@@ -133,14 +132,13 @@ TEST(an_fp8_cache_leaves_q_alone)
 {
     fa_problem p = shape(2, 4, 2, 20, 30, 24, false), plain = p;
     p.fp8_kv = true;
-    fa_tensors t = fa_tensors_make(&p, FA_DIST_NORMAL, 5), of = fa_tensors_make(&plain, FA_DIST_NORMAL, 5);
+    CLEANUP(fa_tensors_free) fa_tensors t = fa_tensors_make(&p, FA_DIST_NORMAL, 5);
+    CLEANUP(fa_tensors_free) fa_tensors of = fa_tensors_make(&plain, FA_DIST_NORMAL, 5);
     assert_null(t.scores.q_descale);
     assert_non_null(t.scores.k_descale);
     assert_memory_equal(t.q, of.q, t.q_count * sizeof *t.q);
     for (size_t i = 0; i < t.k_count; i++)
         assert_true(t.k[i] < 256);
-    fa_tensors_free(&t);
-    fa_tensors_free(&of);
 }
 
 /* The unit roundoff that tolerances follow: 2^-11 and 2^-8. */
@@ -220,7 +218,8 @@ TEST(same_seed_same_tensors)
         omp_set_num_threads(1);
         CLEANUP(fa_tensors_free) fa_tensors a = fa_tensors_make(&p, (fa_dist)dist, 7);
         omp_set_num_threads(3);
-        fa_tensors b = fa_tensors_make(&p, (fa_dist)dist, 7), c = fa_tensors_make(&p, (fa_dist)dist, 8);
+        CLEANUP(fa_tensors_free) fa_tensors b = fa_tensors_make(&p, (fa_dist)dist, 7);
+        CLEANUP(fa_tensors_free) fa_tensors c = fa_tensors_make(&p, (fa_dist)dist, 8);
         omp_set_num_threads(threads);
         assert_int_equal(a.q_count, fa_problem_q_count(&p));
         assert_int_equal(a.k_count, fa_problem_k_count(&p));
@@ -228,8 +227,6 @@ TEST(same_seed_same_tensors)
         assert_memory_equal(a.k, b.k, a.k_count * 2);
         assert_memory_equal(a.v, b.v, a.k_count * 2);
         assert_true(memcmp(a.q, c.q, a.q_count * 2) != 0);
-        fa_tensors_free(&b);
-        fa_tensors_free(&c);
     }
 }
 
@@ -267,22 +264,18 @@ static void moments(const uint16_t *data, size_t count, double variance, double 
 TEST(distributions_have_their_moments)
 {
     const fa_problem p = shape(2, 4, 4, 512, 512, 64, false);
-    fa_tensors t = fa_tensors_make(&p, FA_DIST_NORMAL, 1);
-    moments(t.q, t.q_count, 1.0, 3.0, 0.02);
-    moments(t.k, t.k_count, 1.0, 3.0, 0.02);
-    moments(t.v, t.k_count, 1.0, 3.0, 0.02);
-    fa_tensors_free(&t);
-    t = fa_tensors_make(&p, FA_DIST_UNIFORM, 1);
-    moments(t.q, t.q_count, 1.0 / 3.0, 1.8, 0.02);
-    moments(t.v, t.k_count, 1.0 / 3.0, 1.8, 0.02);
-    fa_tensors_free(&t);
-    t = fa_tensors_make(&p, FA_DIST_SHARP, 1);
-    moments(t.q, t.q_count, 16.0, 3.0, 0.02);
-    moments(t.k, t.k_count, 1.0, 3.0, 0.02);
-    fa_tensors_free(&t);
-    t = fa_tensors_make(&p, FA_DIST_OUTLIER, 1);
-    moments(t.k, t.k_count, 1.099, 3.0 * (0.999 + 10.0) / (1.099 * 1.099), 0.1);
-    fa_tensors_free(&t);
+    CLEANUP(fa_tensors_free) fa_tensors normal = fa_tensors_make(&p, FA_DIST_NORMAL, 1);
+    moments(normal.q, normal.q_count, 1.0, 3.0, 0.02);
+    moments(normal.k, normal.k_count, 1.0, 3.0, 0.02);
+    moments(normal.v, normal.k_count, 1.0, 3.0, 0.02);
+    CLEANUP(fa_tensors_free) fa_tensors uniform = fa_tensors_make(&p, FA_DIST_UNIFORM, 1);
+    moments(uniform.q, uniform.q_count, 1.0 / 3.0, 1.8, 0.02);
+    moments(uniform.v, uniform.k_count, 1.0 / 3.0, 1.8, 0.02);
+    CLEANUP(fa_tensors_free) fa_tensors sharp = fa_tensors_make(&p, FA_DIST_SHARP, 1);
+    moments(sharp.q, sharp.q_count, 16.0, 3.0, 0.02);
+    moments(sharp.k, sharp.k_count, 1.0, 3.0, 0.02);
+    CLEANUP(fa_tensors_free) fa_tensors outlier = fa_tensors_make(&p, FA_DIST_OUTLIER, 1);
+    moments(outlier.k, outlier.k_count, 1.099, 3.0 * (0.999 + 10.0) / (1.099 * 1.099), 0.1);
 }
 
 static float logit(const fa_problem *p, const fa_tensors *t, size_t q_row, size_t k_row)
@@ -396,7 +389,8 @@ TEST(needles_dominate)
 TEST(v_is_constant_or_coded)
 {
     const fa_problem p = shape(2, 4, 2, 8, 100, 40, false);
-    fa_tensors t = fa_tensors_make(&p, FA_DIST_CONSTANT_V, 5);
+    CLEANUP(fa_tensors_free) fa_tensors t = fa_tensors_make(&p, FA_DIST_CONSTANT_V, 5);
+    CLEANUP(fa_tensors_free) fa_tensors coded = fa_tensors_make(&p, FA_DIST_CODED, 5);
     for (int32_t head = 0; head < 4; head++) {
         const uint16_t *v = t.v + (size_t)head * 100 * 40;
         for (int32_t key = 1; key < 100; key++)
@@ -404,10 +398,8 @@ TEST(v_is_constant_or_coded)
         if (head > 0)
             assert_memory_not_equal(v, t.v, 80);
     }
-    fa_tensors_free(&t);
-    t = fa_tensors_make(&p, FA_DIST_CODED, 5);
     for (int32_t row = 0; row < 400; row++) {
-        const uint16_t *v = t.v + row * 40;
+        const uint16_t *v = coded.v + row * 40;
         for (int32_t d = 0; d < 40; d += 4) {
             assert_float_equal(fa_half_to_float(v[d]) * 512 + 512, (float)(row / 200), 0);
             assert_float_equal(fa_half_to_float(v[d + 1]) * 512 + 512, (float)(row / 100 % 2), 0);
@@ -415,26 +407,23 @@ TEST(v_is_constant_or_coded)
             assert_float_equal(fa_half_to_float(v[d + 3]) * 512 + 512, (float)(row % 100 * 1024 / 100), 0);
         }
     }
-    fa_tensors_free(&t);
 }
 
 /* BF16 inputs are those of FP16 rounded to 8 bits; codes are exact. */
 TEST(draws_in_bf16)
 {
     const fa_problem half = shape(2, 4, 2, 8, 100, 40, false), p = in_type(half, FA_DTYPE_BF16);
-    fa_tensors t = fa_tensors_make(&p, FA_DIST_NORMAL, 5), same = fa_tensors_make(&half, FA_DIST_NORMAL, 5);
+    CLEANUP(fa_tensors_free) fa_tensors t = fa_tensors_make(&p, FA_DIST_NORMAL, 5);
+    CLEANUP(fa_tensors_free) fa_tensors coded = fa_tensors_make(&p, FA_DIST_CODED, 5);
+    CLEANUP(fa_tensors_free) fa_tensors same = fa_tensors_make(&half, FA_DIST_NORMAL, 5);
     for (size_t i = 0; i < t.q_count; i++) {
         const float got = fa_element_to_float(FA_DTYPE_BF16, t.q[i]), want = fa_half_to_float(same.q[i]);
         assert_true(fabsf(got - want) <= 0x1.1p-8f * fabsf(want)); /* both are rounded */
     }
-    fa_tensors_free(&t);
-    fa_tensors_free(&same);
-    t = fa_tensors_make(&p, FA_DIST_CODED, 5);
     for (int32_t row = 0; row < 400; row++)
         for (int32_t d = 0; d < 40; d++) {
             const int32_t codes[4] = {row / 200, row / 100 % 2, d, row % 100 * 512 / 100};
-            const float got = fa_element_to_float(FA_DTYPE_BF16, t.v[row * 40 + d]);
+            const float got = fa_element_to_float(FA_DTYPE_BF16, coded.v[row * 40 + d]);
             assert_float_equal(got * 256 + 256, (float)codes[d % 4], 0);
         }
-    fa_tensors_free(&t);
 }
