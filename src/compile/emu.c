@@ -58,18 +58,11 @@ static const char *const race_links[] = {
 
 /* g++ makes no hook for a struct that a call takes by value from memory, nor for one whose result it stores there: as
  * few calls as possible remain. */
-static const char *const race_options[] = {"-fsanitize=thread",
-                                           "--param=tsan-distinguish-volatile=1",
-                                           "-finline-functions",
-                                           "-finline-small-functions",
-                                           "-findirect-inlining",
-                                           "-fipa-cp",
-                                           "-finline-limit=1000000",
-                                           "--param=early-inlining-insns=10000",
-                                           "--param=inline-min-speedup=0",
-                                           "--param=inline-unit-growth=1000000",
-                                           "--param=large-function-growth=1000000",
-                                           "--param=large-stack-frame-growth=1000000"};
+static const char race_options[] =
+    "-fsanitize=thread --param=tsan-distinguish-volatile=1 -finline-functions -finline-small-functions "
+    "-findirect-inlining -fipa-cp -finline-limit=1000000 --param=early-inlining-insns=10000 "
+    "--param=inline-min-speedup=0 --param=inline-unit-growth=1000000 --param=large-function-growth=1000000 "
+    "--param=large-stack-frame-growth=1000000";
 
 /* The plugin for calls that stay (src/emu/race/calls.cc), where the Makefile could build it for this g++. */
 static void add_plugin(fa_job *work)
@@ -97,17 +90,12 @@ static void add_sanitizer(fa_job *work, fa_sanitize sanitize)
     fa_job_add(work, "-Og");
     fa_job_add(work, "-gdwarf-4"); /* addr2line 2.40 takes files of version 5 for each other */
     fa_job_add(work, "-fno-omit-frame-pointer");
-    if (sanitize == FA_SANITIZE_ADDRESS)
-        fa_job_add(work, "-fsanitize=address");
-    if (sanitize == FA_SANITIZE_ADDRESS)
-        fa_job_add(work, "-fsanitize-sections=fa_shared*"); /* red zones between __shared__ variables */
+    if (sanitize == FA_SANITIZE_ADDRESS) /* with red zones between __shared__ variables */
+        fa_job_add_words(work, "-fsanitize=address -fsanitize-sections=fa_shared*");
     if (sanitize == FA_SANITIZE_UNDEFINED)
-        fa_job_add(work, "-fsanitize=undefined");
-    if (sanitize == FA_SANITIZE_UNDEFINED)
-        fa_job_add(work, "-fno-sanitize-recover=all");
-    for (size_t i = 0; sanitize == FA_SANITIZE_THREAD && i < sizeof race_options / sizeof *race_options; i++)
-        fa_job_add(work, "%s", race_options[i]);
+        fa_job_add_words(work, "-fsanitize=undefined -fno-sanitize-recover=all");
     if (sanitize == FA_SANITIZE_THREAD) {
+        fa_job_add_words(work, race_options);
         add_plugin(work);
         work->links = race_links;
     }
@@ -160,32 +148,20 @@ static fa_status make_key(fa_job *work, fa_reason *why)
 
 static fa_status make_job(const fa_spec *spec, fa_sanitize sanitize, fa_job *work, fa_reason *why)
 {
-    static const char *const fixed[] = {
-        "-std=c++20",
-        "-x",
-        "c++",
-        "-shared",
-        "-fPIC",
-        "-w",
-        "-Wno-psabi",
-        "-ffp-contract=off",
-        "-fno-strict-aliasing",
-        "-fstack-clash-protection", /* large frames hit the guard page, not the next stack */
-        "-fstack-reuse=none",       /* registers of a product may outlive their scope */
-        "-fvisibility=hidden",
-        "-ffunction-sections",
-        "-fdata-sections",   /* fa_shared.ld takes variables by their names */
-        "-Wl,--gc-sections", /* functions that are not called need no definitions of theirs */
-        "-fdiagnostics-color=never",
-        "-DFA_EMU"};
+    static const char fixed[] = "-std=c++20 -x c++ -shared -fPIC -w -Wno-psabi -ffp-contract=off -fno-strict-aliasing "
+                                "-fstack-clash-protection " /* large frames hit the guard page, not the next stack */
+                                "-fstack-reuse=none "       /* registers of a product may outlive their scope */
+                                "-fvisibility=hidden -ffunction-sections "
+                                "-fdata-sections "   /* fa_shared.ld takes variables by their names */
+                                "-Wl,--gc-sections " /* functions that are not called need no definitions of theirs */
+                                "-fdiagnostics-color=never -DFA_EMU";
     *work = (fa_job){.source = spec->source};
     fa_arch_limits limits;
     FA_TRY(name_compiler(work, why));
     FA_TRY(fa_job_find_headers(work, spec, why));
     FA_TRY(fa_device_source_read(spec, FA_FOR_EMULATOR, &work->device_source, why));
     FA_TRY(fa_arch_limits_of(spec->arch, &limits, why));
-    for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++)
-        fa_job_add(work, "%s", fixed[i]);
+    fa_job_add_words(work, fixed);
     if (work->folders.count > 0)
         fa_job_add(work, "-fpermissive"); /* CUTLASS has `using T = T;` in classes, which the CUDA compiler takes */
     fa_job_add(work, "-D__CUDA_ARCH__=%d", limits.cc * 10);

@@ -8,45 +8,26 @@
 #include "base/status.h"
 
 /* Words and prefixes of words that only host code has. */
-static const char *const host_words[] = {
-    "main",     "cout",          "cerr",          "clog",    "endl",     "ifstream",     "ofstream",
-    "fopen",    "fclose",        "fread",         "fwrite",  "stderr",   "stdout",       "getenv",
-    "system",   "rand",          "srand",         "argv",    "argc",     "atoi",         "atof",
-    "strtol",   "random_device", "mt19937",       "chrono",  "throw",    "try",          "exit",
-    "ostream",  "stringstream",  "dlopen",        "abort",   "perror",   "errno",        "strerror",
-    "fflush",   "setenv",        "getpid",        "gettid",  "syscall",  "thread_local", "localtime",
-    "strftime", "gettimeofday",  "clock_gettime", "usleep",  "FILE",     "strcmp",       "strncmp",
-    "strncpy",  "strdup",        "strtok",        "sprintf", "snprintf", "sscanf",       "fscanf",
-    "fgets",    "qsort",         "bsearch",       "calloc",  "realloc",  "mmap",         "munmap",
-    "lseek",    "opendir",       "readdir",       "isprint", "isspace",  "isalpha",
-};
-static const char *const host_std[] = {"vector",        "string",
-                                       "map",           "unordered_map",
-                                       "set",           "list",
-                                       "deque",         "queue",
-                                       "thread",        "mutex",
-                                       "fstream",       "unique_ptr",
-                                       "shared_ptr",    "make_unique",
-                                       "make_shared",   "runtime_error",
-                                       "exception",     "function",
-                                       "sort",          "to_string",
-                                       "string_view",   "invalid_argument",
-                                       "logic_error",   "out_of_range",
-                                       "ostringstream", "istringstream",
-                                       "setprecision",  "fixed",
-                                       "setw",          "iota",
-                                       "accumulate",    "cin",
-                                       "getline"};
-static const char *const host_spaces[] = {"torch", "at", "c10", "pybind11", "py", "thrust", "cv", "fmt", "nlohmann"};
+static const char host_words[] =
+    "main cout cerr clog endl ifstream ofstream fopen fclose fread fwrite stderr stdout getenv system rand srand argv "
+    "argc atoi atof strtol random_device mt19937 chrono throw try exit ostream stringstream dlopen abort perror errno "
+    "strerror fflush setenv getpid gettid syscall thread_local localtime strftime gettimeofday clock_gettime usleep "
+    "FILE strcmp strncmp strncpy strdup strtok sprintf snprintf sscanf fscanf fgets qsort bsearch calloc realloc mmap "
+    "munmap lseek opendir readdir isprint isspace isalpha";
+static const char host_std[] =
+    "vector string map unordered_map set list deque queue thread mutex fstream unique_ptr shared_ptr make_unique "
+    "make_shared runtime_error exception function sort to_string string_view invalid_argument logic_error "
+    "out_of_range ostringstream istringstream setprecision fixed setw iota accumulate cin getline";
+static const char host_spaces[] = "torch at c10 pybind11 py thrust cv fmt nlohmann";
 static const char *const host_prefixes[] = {"cublas", "cudnn", "PYBIND11_", "TORCH_",   "nvtx",
                                             "MPI_",   "nccl",  "nvml",      "cusparse", "cusolver"};
-static const char *const device_words[] = {"__device__", "__global__", "__constant__", "__shared__", "__managed__"};
+static const char device_words[] = "__device__ __global__ __constant__ __shared__ __managed__";
 
-#define IN(token, list) is_one_of(token, list, sizeof(list) / sizeof(list)[0])
-static bool is_one_of(const fa_cxx_token *token, const char *const *list, size_t count)
+/* One of the words of a list, with blanks between them. */
+static bool is_one_of(const fa_cxx_token *token, const char *list)
 {
-    for (size_t i = 0; i < count; i++)
-        if (fa_cxx_is(token, list[i]))
+    for (; *list != '\0'; list += strcspn(list, " "), list += *list == ' ')
+        if (strncmp(list, token->at, token->length) == 0 && strchr(" ", list[token->length]) != NULL)
             return true;
     return false;
 }
@@ -93,11 +74,11 @@ static bool is_host_token(const fa_cxx_tokens *t, size_t i)
         if (strncmp(token->at, host_prefixes[p], strlen(host_prefixes[p])) == 0)
             return true;
     const bool qualifies = mark_is(t, i + 1, ':') && mark_is(t, i + 2, ':');
-    if (IN(token, host_spaces))
+    if (is_one_of(token, host_spaces))
         return qualifies;
     if (fa_cxx_is(token, "std") && qualifies && i + 3 < t->count)
-        return IN(&t->at[i + 3], host_std);
-    return IN(token, host_words);
+        return is_one_of(&t->at[i + 3], host_std);
+    return is_one_of(token, host_words);
 }
 
 /* After template <...>: the first word of the declaration proper. */
@@ -126,9 +107,9 @@ static bool opens_scope(const fa_cxx_tokens *t, size_t first, size_t brace)
 
 static bool begins_type(const fa_cxx_tokens *t, size_t first, size_t end)
 {
-    static const char *const words[] = {"struct", "class", "union", "enum", "typedef"};
+    static const char words[] = "struct class union enum typedef";
     const size_t i = skip_template(t, first, end);
-    return i < end && (IN(&t->at[i], words) || (mark_is(t, i + 2, '=') && fa_cxx_is(&t->at[i], "using")));
+    return i < end && (is_one_of(&t->at[i], words) || (mark_is(t, i + 2, '=') && fa_cxx_is(&t->at[i], "using")));
 }
 
 /* A parameter list and no initialiser before the brace. */
@@ -152,23 +133,22 @@ static bool begins_function(const fa_cxx_tokens *t, size_t first, size_t brace)
 /* Keywords: not names of the file's own. */
 static bool is_name(const fa_cxx_token *token)
 {
-    static const char *const words[] = {"operator", "decltype", "const", "volatile", "void",   "bool",
-                                        "char",     "short",    "int",   "long",     "float",  "double",
-                                        "struct",   "class",    "union", "enum",     "signed", "unsigned",
-                                        "sizeof",   "noexcept", "auto",  "typename"};
-    return token->kind == FA_CXX_WORD && !IN(token, words);
+    static const char words[] =
+        "operator decltype const volatile void bool char short int long float double struct class union enum signed "
+        "unsigned sizeof noexcept auto typename";
+    return token->kind == FA_CXX_WORD && !is_one_of(token, words);
 }
 
 /* What is declared: the word before the parameters; of a type, the word after its keyword; else the last word. */
 static void find_name(const fa_cxx_tokens *t, fa_declaration *d)
 {
-    static const char *const qualifiers[] = {"__launch_bounds__", "__cluster_dims__", "__maxnreg__",
-                                             "__attribute__",     "__align__",        "alignas"};
+    static const char qualifiers[] = "__launch_bounds__ __cluster_dims__ __maxnreg__ __attribute__ __align__ alignas";
     const fa_cxx_token *name = NULL;
     const size_t from = skip_template(t, d->first, d->last);
     d->type = begins_type(t, d->first, d->last) && d->body == 0;
     for (size_t i = from; i < d->last; i++) {
-        if (mark_is(t, i, '(') && i > from && t->at[i - 1].kind == FA_CXX_WORD && !IN(&t->at[i - 1], qualifiers)) {
+        if (mark_is(t, i, '(') && i > from && t->at[i - 1].kind == FA_CXX_WORD &&
+            !is_one_of(&t->at[i - 1], qualifiers)) {
             name = &t->at[i - 1];
             break;
         }
@@ -228,7 +208,7 @@ bool fa_host_code_split(fa_cuda_file *file)
 static bool any_device_word(const fa_cxx_tokens *t, size_t first, size_t end, const names *device)
 {
     for (size_t i = first; i < end; i++)
-        if (t->at[i].kind == FA_CXX_WORD && (IN(&t->at[i], device_words) || holds(device, &t->at[i])))
+        if (t->at[i].kind == FA_CXX_WORD && (is_one_of(&t->at[i], device_words) || holds(device, &t->at[i])))
             return true;
     return false;
 }
@@ -236,8 +216,8 @@ static bool any_device_word(const fa_cxx_tokens *t, size_t first, size_t end, co
 /* A struct of arguments belongs to the device even if it has a stream member. */
 static bool is_handle(const fa_cxx_token *token)
 {
-    static const char *const handles[] = {"cudaStream_t", "cudaEvent_t", "cudaError_t"};
-    return IN(token, handles);
+    static const char handles[] = "cudaStream_t cudaEvent_t cudaError_t";
+    return is_one_of(token, handles);
 }
 
 /* type: the words declare a type. */

@@ -37,6 +37,14 @@ void fa_job_add(fa_job *job, const char *format, ...)
     va_end(arguments);
 }
 
+void fa_job_add_words(fa_job *job, const char *words)
+{
+    for (size_t length; *words != '\0'; words += length + (words[length] == ' ')) {
+        length = strcspn(words, " ");
+        fa_job_add(job, "%.*s", (int)length, words);
+    }
+}
+
 void fa_job_add_folder(fa_job *job, const char *format, ...)
 {
     va_list arguments;

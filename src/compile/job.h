@@ -34,6 +34,7 @@ fa_status fa_job_find_headers(fa_job *job, const fa_spec *spec, fa_reason *why);
 fa_status fa_job_read_source(fa_job *job, fa_reason *why);
 
 void fa_job_add(fa_job *job, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void fa_job_add_words(fa_job *job, const char *words); /* an option each, with blanks between them */
 void fa_job_add_defines(fa_job *job, const fa_spec *spec);
 void fa_job_add_folder(fa_job *job, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void fa_job_add_source_folder(fa_job *job);                    /* -I of the folder the source lies in */

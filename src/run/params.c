@@ -18,6 +18,7 @@ static void add_gradients(const fa_buffers *buffers, const fa_problem *problem, 
     }
 }
 
+#define STRIDES(of) .of##_stride_b = of->stride_b, .of##_stride_h = of->stride_h, .of##_stride_s = of->stride_s
 fa_params fa_buffers_params(const fa_buffers *buffers, const fa_problem *problem, const fa_launch *launch)
 {
     const fa_layout *q = &buffers->layout[FA_Q], *k = &buffers->layout[FA_K];
@@ -29,18 +30,10 @@ fa_params fa_buffers_params(const fa_buffers *buffers, const fa_problem *problem
         .k = (const void *)(uintptr_t)fa_buffers_at(buffers, FA_K),
         .v = (const void *)(uintptr_t)fa_buffers_at(buffers, FA_V),
         .o = (void *)(uintptr_t)fa_buffers_at(buffers, FA_O),
-        .q_stride_b = q->stride_b,
-        .q_stride_h = q->stride_h,
-        .q_stride_s = q->stride_s,
-        .k_stride_b = k->stride_b,
-        .k_stride_h = k->stride_h,
-        .k_stride_s = k->stride_s,
-        .v_stride_b = v->stride_b,
-        .v_stride_h = v->stride_h,
-        .v_stride_s = v->stride_s,
-        .o_stride_b = o->stride_b,
-        .o_stride_h = o->stride_h,
-        .o_stride_s = o->stride_s,
+        STRIDES(q),
+        STRIDES(k),
+        STRIDES(v),
+        STRIDES(o),
         .batch = problem->batch,
         .heads = problem->heads,
         .kv_heads = problem->kv_heads,
