@@ -1,21 +1,12 @@
 /* What the tests of the emulator share: a run of emu_case, a process of its own, and the marks of its controls. */
 #pragma once
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <libgen.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/file.h"
 #include "base/process.h"
 #include "base/status.h"
-#include "input/options.h"
+#include "tests/unit/unit.h"
 
 /* --test or --rest alone leaves the other part out. */
 static inline bool takes(int argc, char **argv, const char *part)
@@ -33,13 +24,12 @@ static inline void add_test(struct CMUnitTest *tests, size_t *count, char *name,
 /* Runs the tests of a program and frees their names. */
 static inline int run_all(const char *program, const char *group, const struct CMUnitTest *tests, size_t count)
 {
-    char *folder = fa_format("%s", program);
+    FREED char *folder = fa_format("%s", program);
     setenv("EMU_CASE_FOLDER", dirname(folder), 1);
     setenv("FA_HOME", ".", 0);
     const int failed = count > 0 ? _cmocka_run_group_tests(group, tests, count, NULL, NULL) : 2;
     for (size_t i = 0; i < count; i++)
         free((char *)(uintptr_t)tests[i].name);
-    free(folder);
     return failed;
 }
 
@@ -47,7 +37,8 @@ static inline int run_all(const char *program, const char *group, const struct C
  * has several. malloc'd */
 static inline char *run_case(const char *file, const char *define, int number, int schedule, int sanitize)
 {
-    char *output = NULL, *binary = fa_format("%s/emu_case", getenv("EMU_CASE_FOLDER")), text[3][12];
+    FREED char *binary = fa_format("%s/emu_case", getenv("EMU_CASE_FOLDER"));
+    char *output = NULL, text[3][12];
     const int numbers[] = {number, schedule, sanitize};
     for (int i = 0; i < 3; i++)
         snprintf(text[i], sizeof text[i], "%d", numbers[i]);
@@ -56,7 +47,6 @@ static inline char *run_case(const char *file, const char *define, int number, i
                                    "--sanitize", text[2],      define != NULL ? "--define" : NULL,
                                    define,       NULL};
     assert_int_not_equal(fa_run(command, &output), -1);
-    free(binary);
     return output;
 }
 

@@ -21,11 +21,9 @@ static bool possible(const char *file, int sanitize)
 
 static void conforms_under(const char *name, int schedule, int sanitize)
 {
-    char *file = fa_format("tests/emu/%s.cu", name), *output = run_case(file, NULL, 0, schedule, sanitize);
+    FREED char *file = fa_format("tests/emu/%s.cu", name), *output = run_case(file, NULL, 0, schedule, sanitize);
     if (strcmp(output, "pass\n") != 0)
         fail_msg("%s, schedule %d, sanitizer %d: %s", name, schedule, sanitize, output);
-    free(file);
-    free(output);
 }
 
 static void conforms(void **state) { conforms_under(*state, FA_SCHEDULE_RANDOM, FA_SANITIZE_NONE); }
@@ -126,7 +124,7 @@ static void reported(void **state)
     const char *file = c->file != NULL ? c->file : CONTROL_FILE;
     if (!possible(file, c->sanitize))
         skip();
-    char *output = run_control(file, c->name, c->schedule, c->sanitize);
+    FREED char *output = run_control(file, c->name, c->schedule, c->sanitize);
     char place[128] = "";
     if (c->line && strncmp(c->words, "wrong", 5) == 0)
         snprintf(place, sizeof place, " %d\n", line_marked(file, c->name));
@@ -135,20 +133,17 @@ static void reported(void **state)
     if (strstr(output, c->words) == NULL || strstr(output, c->more) == NULL || strstr(output, place) == NULL)
         fail_msg("%s, schedule %d, sanitizer %d: no \"%s\" with \"%s\" and \"%s\" in:\n%s", c->name, c->schedule,
                  c->sanitize, c->words, c->more, place, output);
-    free(output);
 }
 
 /* A failure repeats exactly: schedules and fragment maps come from the seed. */
 static void repeats(void **state)
 {
     (void)state;
-    char *first = run_control(CONTROL_FILE, "missing_barrier", FA_SCHEDULE_RANDOM, FA_SANITIZE_NONE);
+    FREED char *first = run_control(CONTROL_FILE, "missing_barrier", FA_SCHEDULE_RANDOM, FA_SANITIZE_NONE);
     for (int i = 0; i < 3; i++) {
-        char *again = run_control(CONTROL_FILE, "missing_barrier", FA_SCHEDULE_RANDOM, FA_SANITIZE_NONE);
+        FREED char *again = run_control(CONTROL_FILE, "missing_barrier", FA_SCHEDULE_RANDOM, FA_SANITIZE_NONE);
         assert_string_equal(first, again);
-        free(again);
     }
-    free(first);
 }
 
 int main(int argc, char **argv)

@@ -32,13 +32,12 @@ static bool says(const kernel *k, const mark *m, const char *output)
 static void judged(void **state)
 {
     const kernel *k = *state;
-    char *output = run_case(k->file, NULL, k->number, k->schedule, k->sanitize);
+    FREED char *output = run_case(k->file, NULL, k->number, k->schedule, k->sanitize);
     bool good = !k->bad && strcmp(output, "pass\n") == 0;
     for (int i = 0; k->bad && i < k->mark_count; i++)
         good |= says(k, &k->marks[i], output);
     if (!good)
         fail_msg("%s of %s under schedule %d: %s", k->name, k->file, k->schedule, output);
-    free(output);
 }
 
 /* "HERE class; HERE class ONLY dr" in a comment of this line */
@@ -80,7 +79,7 @@ static bool find_marks(kernel *k, const char *at, int line)
 /* The cases of a file, in their order; only: that one alone. */
 static size_t kernels_of(const char *file, bool bad, int schedule, const char *only, kernel *kernels)
 {
-    char *text = NULL, *path = fa_format("tests/emu/hopper/%s", file);
+    FREED char *text = NULL, *path = fa_format("tests/emu/hopper/%s", file);
     size_t size = 0, count = 0;
     int number = 0, line = 1;
     fa_reason why;
@@ -96,8 +95,6 @@ static size_t kernels_of(const char *file, bool bad, int schedule, const char *o
         const bool shown = find_marks(k, at, line);
         count += shown && (only == NULL || strcmp(only, k->name) == 0);
     }
-    free(path);
-    free(text);
     return count;
 }
 

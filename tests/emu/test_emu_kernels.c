@@ -5,20 +5,11 @@
  * The machine code is not asked for: tests/cli/compile_all.bats and features.bats have the CUDA compiler's word.
  * check: two points, one schedule. test (default): the common points, and for the first kernel every point, under one
  * schedule, one under the race detector. rest: what test leaves out. all: both. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/process.h"
 #include "base/status.h"
 #include "compile/paths.h"
 #include "input/registry.h"
+#include "tests/unit/unit.h"
 
 #define ARGUMENTS_MAX 64
 
@@ -89,7 +80,7 @@ static char *run_bench(const combination *c, const char *schedule, const char *s
                                        "1",          "--kernel", c->kernel, "--schedule", schedule, "--sanitize",
                                        sanitize,     "--maxreg", "0",       "--no-ptxas"};
     size_t count = 16;
-    char *words = fa_format("%s", c->at->arguments), *output = NULL;
+    FREED char *words = fa_format("%s", c->at->arguments), *output = NULL;
     const fa_kernel_row *row = NULL;
     fa_reason why;
     const bool backward = fa_registry_find(c->kernel, &row, &why) == FA_PASS && row->traits.backward;
@@ -101,32 +92,19 @@ static char *run_bench(const combination *c, const char *schedule, const char *s
     if (row != NULL && row->traits.fp8)
         count += take_e4m3(argv, count);
     const int code = fa_run(argv, &output);
-    free(words);
-    if (code == 0 && strstr(output, "PASS") != NULL) {
-        free(output);
+    if (code == 0 && strstr(output, "PASS") != NULL)
         return NULL;
-    }
-    char *shape = code == fa_status_exit_code(FA_INFEASIBLE) ? only_shape(output) : NULL;
+    FREED char *shape = code == fa_status_exit_code(FA_INFEASIBLE) ? only_shape(output) : NULL;
     if (shape != NULL && strstr(c->at->arguments, shape) == NULL) { /* the point, with that shape */
-        char *arguments = fa_format("%s %s", c->at->arguments, shape);
+        FREED char *arguments = fa_format("%s %s", c->at->arguments, shape);
         const point at = {c->at->name, arguments, c->at->sanitizers, c->at->common};
-        char *failure = run_bench(&(combination){c->kernel, &at}, schedule, sanitize);
-        free(arguments);
-        free(shape);
-        free(output);
-        return failure;
+        return run_bench(&(combination){c->kernel, &at}, schedule, sanitize);
     }
-    free(shape);
     const bool no_gradients = backward && strstr(output, "--op backward does not go with") != NULL;
     if (no_gradients || (code == fa_status_exit_code(FA_INFEASIBLE) &&
-                         (strstr(output, not_served) != NULL || strstr(output, not_that_page) != NULL))) {
-        free(output);
+                         (strstr(output, not_served) != NULL || strstr(output, not_that_page) != NULL)))
         return not_served;
-    }
-    char *text =
-        fa_format("%s %s, %s, %s: exit code %d\n%s", c->kernel, c->at->arguments, schedule, sanitize, code, output);
-    free(output);
-    return text;
+    return fa_format("%s %s, %s, %s: exit code %d\n%s", c->kernel, c->at->arguments, schedule, sanitize, code, output);
 }
 
 static void judge(const char *failure)
@@ -178,7 +156,7 @@ static void rule_is_right(void **state)
     const int32_t dim_v = most < rule->max_dim ? most : rule->max_dim;
     fa_reason why;
     assert_int_equal(fa_registry_find(rule->name, &of, &why), FA_PASS);
-    char *arguments =
+    FREED char *arguments =
         fa_format("--batch 1 --heads 1 --seq %d --seq-kv %d --dim %d --dim-v %d --dist sharp --m %d --n %d --warps %d "
                   "--vec %d --stages %d --swizzle %d --splits %d%s%s%s%s",
                   k->m + 7, 3 * k->n + k->m, rule->max_dim, dim_v, k->m, k->n, k->warps, k->vec, k->stages, k->swizzle,
@@ -191,7 +169,6 @@ static void rule_is_right(void **state)
     const combination c = {rule->variant, &at};
     char *failure = run_bench(&c, "random", "none");
     judge(failure);
-    free(arguments);
 }
 
 typedef struct tests {

@@ -30,20 +30,19 @@ static void judged(void **state)
     const kernel *k = *state;
     if (k->racy && k->call && !plugin_is_there())
         skip();
-    char *output = run_case(k->file, NULL, k->number, k->schedule, FA_SANITIZE_THREAD);
+    FREED char *output = run_case(k->file, NULL, k->number, k->schedule, FA_SANITIZE_THREAD);
     const char *class = strncmp(k->name, "same_value", 10) == 0 ? FA_EQUAL_STORES : "data race";
     const bool good =
         k->racy ? strncmp(output, "wrong ", 6) == 0 && strstr(output, class) != NULL && strstr(output, k->line) != NULL
                 : strcmp(output, "pass\n") == 0;
     if (!good)
         fail_msg("%s of %s under schedule %d: %s", k->name, k->file, k->schedule, output);
-    free(output);
 }
 
 /* The cases of a file, in their order. A report names "results.cuh:LINE" of a form there, "racy.cu:" of a case. */
 static size_t kernels_of(const char *file, const char *list, int schedule, kernel *kernels)
 {
-    char *text = NULL;
+    FREED char *text = NULL;
     size_t size = 0, count = 0;
     int line = 1;
     fa_reason why;
@@ -58,7 +57,6 @@ static size_t kernels_of(const char *file, const char *list, int schedule, kerne
         k->call = strncmp(at, "FORM_OF_A_CALL", 14) == 0;
         snprintf(k->line, sizeof k->line, *at == 'F' ? "%s:%d\n" : "%s:", strrchr(list, '/') + 1, line);
     }
-    free(text);
     return count;
 }
 
