@@ -60,9 +60,8 @@ page() { # [--slow] PAGE...
 # bats test_tags=slow
 @test "an edit of an option, a file, a link, a picture or a table is seen" {
     mkdir -p "$work/tree"
-    cp -r README.md AGENTS.md CHANGELOG.md docs scripts tests "$work/tree/"
+    cp -r README.md AGENTS.md CHANGELOG.md docs scripts tests evidence "$work/tree/"
     for name in fa_bench src kernels include examples studies; do ln -s "$PWD/$name" "$work/tree/$name"; done
-    cp -r evidence "$work/tree/"
     check() { "$work/tree/tests/check_docs.sh"; }
     check
     printf '%s\n' 'use --no-such-thing' 'see scripts/none.sh' '[here](none.md)' \
@@ -81,9 +80,8 @@ page() { # [--slow] PAGE...
 }
 
 @test "a test that the map of tests/README.md does not have is seen" {
-    mkdir -p "$work/tree/scripts/house" "$work/tree/tests"
-    cp scripts/house/test_map.py "$work/tree/scripts/house/"
-    cp -r tests/README.md tests/unit tests/fuzz "$work/tree/tests/"
+    mkdir "$work/tree"
+    cp -r --parents scripts/house/test_map.py tests/README.md tests/unit tests/fuzz "$work/tree"
     ln -s "$PWD/src" "$work/tree/src"
     "$work/tree/scripts/house/test_map.py" --check
     printf '%s\n' 'int main(void) { return fa_shell_word(0); }' >"$work/tree/tests/unit/test_words.c"

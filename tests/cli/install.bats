@@ -72,11 +72,8 @@ load helper
 }
 
 @test "a page that is not current, and a field without a description, are said" {
-    mkdir -p "$work/tree/src/base" "$work/tree/src/input" "$work/tree/tests"
-    cp -r scripts docs "$work/tree/"
-    cp src/base/version.h "$work/tree/src/base/"
-    cp src/input/presets.def "$work/tree/src/input/"
-    cp -r tests/schemas "$work/tree/tests/"
+    mkdir "$work/tree"
+    cp -r --parents scripts docs src/base/version.h src/input/presets.def tests/schemas "$work/tree"
     export FA_BENCH=$PWD/fa_bench
     "$work/tree/scripts/house/manual.sh" --check
     sed -i 's/Batches/Bunches/' "$work/tree/docs/options.md"

@@ -215,11 +215,8 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
 
 # bats test_tags=slow
 @test "README tables come from evidence, say so while there is none, and --check sees an edit" {
-    mkdir -p "$work/tree/evidence" "$work/tree/docs"
-    cp README.md "$work/tree/"
-    cp docs/kernels.md docs/features.md "$work/tree/docs/"
-    cp evidence/README.md "$work/tree/evidence/"
-    cp -r scripts "$work/tree/"
+    mkdir "$work/tree"
+    cp -r --parents README.md docs/kernels.md docs/features.md evidence/README.md scripts "$work/tree"
     export FA_BENCH=$PWD/fa_bench
     "$work/tree/scripts/evidence/report.sh" --readme
     grep -q 'No ladder.jsonl under evidence/ yet' "$work/tree/evidence/README.md"
@@ -301,11 +298,8 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
 }
 
 @test "where a tool is missing no document changes: no jq, no compiler, no headers, a row that does not compile" {
-    mkdir -p "$work/tree/evidence/stub" "$work/tree/docs" "$work/bin"
-    cp README.md "$work/tree/"
-    cp docs/kernels.md docs/features.md "$work/tree/docs/"
-    cp evidence/README.md "$work/tree/evidence/"
-    cp -r scripts "$work/tree/"
+    mkdir -p "$work/tree/evidence/stub" "$work/bin"
+    cp -r --parents README.md docs/kernels.md docs/features.md evidence/README.md scripts "$work/tree"
     export FA_BENCH=$PWD/fa_bench
     local tree=$work/tree tool
     ./fa_bench --kernel light --compile-only --arch sm_90a --quiet --json - | jq -c . >"$work/light"
@@ -348,12 +342,9 @@ END
 }
 
 @test "--readme --table kernels writes that table alone, from the registry: no evidence, no compiler" {
-    mkdir -p "$work/tree/evidence/stub" "$work/tree/docs"
-    cp README.md "$work/tree/"
-    sed 's/^| `light` |.*/| `light` | old |/' docs/kernels.md >"$work/tree/docs/kernels.md"
-    cp docs/features.md "$work/tree/docs/"
-    cp evidence/README.md "$work/tree/evidence/"
-    cp -r scripts "$work/tree/"
+    mkdir -p "$work/tree/evidence/stub"
+    cp -r --parents README.md docs/kernels.md docs/features.md evidence/README.md scripts "$work/tree"
+    sed -i 's/^| `light` |.*/| `light` | old |/' "$work/tree/docs/kernels.md"
     echo damaged >"$work/tree/evidence/stub/ladder.jsonl"
     FA_BENCH=$PWD/fa_bench "$work/tree/scripts/evidence/report.sh" --readme --table kernels
     cmp docs/kernels.md "$work/tree/docs/kernels.md"

@@ -1324,34 +1324,28 @@ TEST(dump_and_load)
     s->options.dump = folder;
     s->spec.lse = true;
     assert_int_equal(check(s), FA_PASS);
-    fa_tensors want = fa_tensors_make(&s->problem, FA_DIST_NORMAL, 42), got = {0};
+    CLEANUP(fa_tensors_free) fa_tensors want = fa_tensors_make(&s->problem, FA_DIST_NORMAL, 42), got = {0};
     assert_int_equal(fa_npy_load(&s->problem, folder, &got, &s->why), FA_PASS);
     assert_memory_equal(want.q, got.q, want.q_count * 2);
     assert_memory_equal(want.k, got.k, want.k_count * 2);
     assert_memory_equal(want.v, got.v, want.v_count * 2);
-    char *path = fa_format("%s/o.npy", folder), *file;
+    FREED char *o = fa_format("%s/o.npy", folder), *k = fa_format("%s/k.npy", folder), *file = NULL;
     size_t size;
-    assert_int_equal(fa_read_file(path, &file, &size, &s->why), FA_PASS);
+    assert_int_equal(fa_read_file(o, &file, &size, &s->why), FA_PASS);
     assert_int_equal((size - want.q_count * 2) % 64, 0);
     assert_memory_equal(file, "\x93NUMPY\1\0", 8);
     assert_non_null(strstr(file + 10, "{'descr': '<f2', 'fortran_order': False, 'shape': (2, 2, 40, 32), }"));
-    free(file);
-    free(path);
-    path = fa_format("%s/lse.npy", folder);
-    assert_int_equal(fa_read_file(path, &file, &size, &s->why), FA_PASS);
+    FREED char *lse = fa_format("%s/lse.npy", folder), *lse_file = NULL;
+    assert_int_equal(fa_read_file(lse, &lse_file, &size, &s->why), FA_PASS);
     assert_int_equal((size - 160 * sizeof(float)) % 64, 0);
-    assert_non_null(strstr(file + 10, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2, 40), }"));
-    free(file);
-    unlink(path);
-    free(path);
+    assert_non_null(strstr(lse_file + 10, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2, 40), }"));
+    unlink(lse);
 
     s = make(WAY_TOUCH_K, WAY_NO_LIBRARY); /* what is wrong is dumped too */
     s->options.dump = folder;
-    path = fa_format("%s/o.npy", folder);
-    assert_int_equal(unlink(path), 0);
+    assert_int_equal(unlink(o), 0);
     assert_int_equal(check(s), FA_WRONG);
-    assert_int_equal(access(path, R_OK), 0);
-    free(path);
+    assert_int_equal(access(o, R_OK), 0);
 
     s = make(WAY_GOOD, WAY_NO_LIBRARY);
     s->options.load = folder;
@@ -1367,21 +1361,16 @@ TEST(dump_and_load)
     fa_tensors none = {0};
     assert_int_equal(fa_npy_load(&s->problem, folder, &none, &s->why), FA_USAGE);
     assert_non_null(strstr(s->why.text, "v.npy: element 9 is not finite"));
-    path = fa_format("%s/k.npy", folder);
-    assert_int_equal(fa_write_file(path, "no npy at all", 13, &s->why), FA_PASS);
+    assert_int_equal(fa_write_file(k, "no npy at all", 13, &s->why), FA_PASS);
     assert_int_equal(fa_npy_load(&s->problem, folder, &none, &s->why), FA_USAGE);
     assert_non_null(strstr(s->why.text, "is no .npy file"));
-    unlink(path);
+    unlink(k);
     assert_int_equal(fa_npy_load(&s->problem, folder, &none, &s->why), FA_USAGE);
-    free(path);
-    fa_tensors_free(&want);
-    fa_tensors_free(&got);
     types_of_npy(s, folder);
     const char *const names[] = {"q", "k", "v", "o"};
     for (int i = 0; i < 4; i++) {
-        path = fa_format("%s/%s.npy", folder, names[i]);
+        FREED char *path = fa_format("%s/%s.npy", folder, names[i]);
         unlink(path);
-        free(path);
     }
     rmdir(folder);
 }
