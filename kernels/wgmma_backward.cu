@@ -25,67 +25,105 @@ FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = SMEM_BYTES, .grid = FA_
                          FA_FEATURE_DETERMINISTIC,
                .needs = FA_NEEDS_ALIGNED);
 
-/* What a warpgroup that computes holds. */
+/* What a warpgroup that computes holds: s is S^T. */
 struct consumer_state {
-    float dk[DIM_PAD / 2], dv[DIM_PAD_V / 2];
+    float dk[DIM_PAD / 2], dv[DIM_PAD_V / 2], s[M / 2];
     int group, thread;
 };
 
-/* P^T and dS^T of a tile, as left operands. */
-__device__ __forceinline__ void tile_pairs(unsigned (&p_r)[M / 4], unsigned (&ds_r)[M / 4], const fa_params &p,
-                                           const key_block &block, const consumer_state &w, const query_loop &loop,
-                                           const shared_layout &at, unsigned char *smem)
+/* S^T of a tile begins. */
+__device__ __forceinline__ void issue_tile_scores(consumer_state &w, const query_loop &loop, const shared_layout &at)
 {
-    const unsigned q_at = at.base + q_of(loop), keys_at = at.base + w.group * 64 * BOX_ROW_BYTES;
-    const head_scores scores = scores_of_head(p, block.seq, loop.head);
-    float s[M / 2], dp[M / 2];
-    fence_operand(s);
-    fence_operand(dp);
+    mbarrier_wait(at.full_bar + 8 * stage_of(loop), phase_of(loop));
+    fence_operand(w.s);
     wgmma_fence();
-    issue_scores<DIM16>(s, keys_at, q_at);
-    issue_scores<v_row::DIM16>(dp, keys_at + V_AT, q_at + Q_BYTES);
-    wgmma_commit();
-    wgmma_wait<0>();
-    fence_operand(s);
-    fence_operand(dp);
-    make_pairs<1, M / 8, ALWAYS_MASKED>(
-        p, block, scores, w.group * 64 + w.thread / 32 * 16, loop.tile * M, 0,
-        reinterpret_cast<const float *>(smem + numbers_of(loop)), [&](int, int t, int i) { return s[4 * t + i]; },
-        [&](int, int t, int i) { return dp[4 * t + i]; },
-        [&](int, int t, int h, unsigned p_pair, unsigned ds_pair) {
-            p_r[2 * t + h] = p_pair;
-            ds_r[2 * t + h] = ds_pair;
-        });
+    issue_scores<DIM16>(w.s, at.base + w.group * 64 * BOX_ROW_BYTES, at.base + q_of(loop));
 }
 
-/* The five products of a query tile. dS has two buffers. */
+/* P^T of half of a tile's queries. */
+template <int HALF>
+__device__ __forceinline__ void weigh_half(float (&weights)[M / 4], const fa_params &p, const key_block &block,
+                                           const head_scores &scores, const consumer_state &w, int row0,
+                                           const float *numbers_s)
+{
+    make_weights<1, M / 16, ALWAYS_MASKED>(
+        p, block, scores, w.group * 64 + w.thread / 32 * 16, row0, HALF * M / 2, numbers_s,
+        [&](int, int t, int i) { return w.s[HALF * M / 4 + 4 * t + i]; },
+        [&](int, int t, int i, float weight, float, float) { weights[4 * t + i] = weight; });
+}
+
+/* P^T and dS^T of half of a tile's queries, as left operands; dS^T to shared memory as well. */
+template <int HALF>
+__device__ __forceinline__ void make_half(unsigned (&p_r)[M / 8], unsigned (&ds_r)[M / 8],
+                                          const float (&weights)[M / 4], const float (&dp)[M / 2],
+                                          const head_scores &scores, const consumer_state &w, const float *numbers_s,
+                                          unsigned ds_at)
+{
+#pragma unroll
+    for (int i = 0; i < M / 4; i += 2) {
+        const int at = HALF * M / 4 + i;
+        const float2 delta = *reinterpret_cast<const float2 *>(numbers_s + M + at / 4 * 8 + w.thread % 4 * 2);
+        p_r[i / 2] = pack_elements(weights[i], weights[i + 1]);
+        ds_r[i / 2] = pack_elements(weights[i] * (dp[at] - delta.x) * score_slope(scores, w.s[at]),
+                                    weights[i + 1] * (dp[at + 1] - delta.y) * score_slope(scores, w.s[at + 1]));
+    }
+    store_ds(ds_at + w.group * Q_BOX_BYTES + HALF * M / 2 * BOX_ROW_BYTES, ds_r, w.thread);
+}
+
+/* The products of a query tile, and S^T of the next. dP^T runs under the exponentials of half the queries, that half's
+ * parts of dV and dK under those of the other, and what is left while dQ leaves. dS has two buffers. */
 __device__ __forceinline__ void consume_tile(const fa_params &p, const key_block &block, consumer_state &w,
                                              const query_loop &loop, const shared_layout &at, unsigned char *smem)
 {
+    constexpr int HALF_BYTES = M / 2 * BOX_ROW_BYTES;
     const unsigned q_at = at.base + q_of(loop), ds_at = at.base + ds_of(loop);
-    unsigned p_r[M / 4], ds_r[M / 4];
-    float dq[32];
-    mbarrier_wait(at.full_bar + 8 * stage_of(loop), phase_of(loop));
-    tile_pairs(p_r, ds_r, p, block, w, loop, at, smem);
-    store_ds(ds_at + w.group * Q_BOX_BYTES, ds_r, w.thread);
-    fence_async_proxy();
+    const float *numbers_s = reinterpret_cast<const float *>(smem + numbers_of(loop));
+    const head_scores scores = scores_of_head(p, block.seq, loop.head);
+    unsigned p_r[M / 8], ds_r[M / 8], p1_r[M / 8], ds1_r[M / 8];
+    float weights[M / 4], dp[M / 2], dq[32];
+    fence_operand(dp);
+    wgmma_fence();
+    issue_scores<v_row::DIM16>(dp, at.base + V_AT + w.group * 64 * BOX_ROW_BYTES, q_at + Q_BYTES);
+    wgmma_commit();
+    weigh_half<0>(weights, p, block, scores, w, loop.tile * M, numbers_s);
+    wgmma_wait<0>();
+    fence_operand(dp);
+    make_half<0>(p_r, ds_r, weights, dp, scores, w, numbers_s, ds_at);
     fence_operand(w.dv);
     fence_operand(w.dk);
-    fence_operand(dq);
     wgmma_fence();
     issue_sums(w.dv, p_r, q_at + Q_BYTES, loop.count > 0);
     issue_sums(w.dk, ds_r, q_at, loop.count > 0);
     wgmma_commit();
-    bar_sync(BAR_DS, CONSUMERS);
-    issue_dq(dq, ds_at, at.base, w.group);
-    wgmma_commit();
+    weigh_half<1>(weights, p, block, scores, w, loop.tile * M, numbers_s);
+    make_half<1>(p1_r, ds1_r, weights, dp, scores, w, numbers_s, ds_at);
+    fence_async_proxy();
     wgmma_wait<0>();
     fence_operand(w.dv);
     fence_operand(w.dk);
     fence_operand(dq);
+    wgmma_fence();
+    issue_sums(w.dv, p1_r, q_at + Q_BYTES + HALF_BYTES, 1);
+    wgmma_commit();
+    bar_sync(BAR_DS, CONSUMERS);
+    issue_dq(dq, ds_at, at.base, w.group);
+    wgmma_commit();
+    issue_sums(w.dk, ds1_r, q_at + HALF_BYTES, 1);
+    wgmma_commit();
+    query_loop next = loop;
+    if (loop.left > 1) /* after the last tile its S^T again: a branch around wgmma would make ptxas wait for each */
+        advance(next, block);
+    issue_tile_scores(w, next, at);
+    wgmma_commit();
+    wgmma_wait<2>();
+    fence_operand(dq);
+    add_dq(dq, gradients_of(p, block, loop.head), smem + DQ_AT + w.group * DQ_BYTES, loop.tile * M, block.seq.seq_q,
+           turn_of(p, block, loop.tile * M), w.group, w.thread);
+    wgmma_wait<0>();
+    fence_operand(w.dv);
+    fence_operand(w.dk);
+    fence_operand(w.s);
     release(at.empty_bar + 8 * stage_of(loop), w.thread);
-    add_dq(dq, gradients_of(p, block.seq, loop.head), smem + DQ_AT + w.group * DQ_BYTES, loop.tile * M, block.seq.seq_q,
-           turn_of(p, block, loop.tile * M), w.group, w.group, w.thread);
 }
 
 /* A warpgroup that computes, and owns all of its keys. */
@@ -97,13 +135,17 @@ __device__ __forceinline__ void consume(const fa_params &p, const key_block &blo
     consumer_state w = {};
     w.group = group, w.thread = thread;
     query_loop loop = first_query_tile(p, block);
-    if (loop.left > 0)
+    if (loop.left > 0) {
         mbarrier_wait(at.keys_bar, 0);
+        issue_tile_scores(w, loop, at);
+        wgmma_commit();
+        wgmma_wait<0>();
+        fence_operand(w.s);
+    }
 #pragma unroll 1
     for (; loop.left > 0; advance(loop, block))
         consume_tile(p, block, w, loop, at, smem);
-    if (thread < 64)
-        tma_store_wait_read();
+    tma_store_wait_read();
     const int first_key = block.key0 + group * 64;
     store_sums<FA_DIM>(w.dk, p.scale, key_rows(p.dk, seq, of_dk[0], of_dk[1], of_dk[2], block.kv_head), of_dk[2],
                        first_key, seq.seq_kv, thread);
@@ -127,8 +169,8 @@ __device__ __forceinline__ void add_parts(const fa_params &p, const key_block &b
         wgmma_commit();
         wgmma_wait<0>();
         fence_operand(dq);
-        add_dq(dq, gradients_of(p, block.seq, loop.head), smem + DQ_AT + group * DQ_BYTES, loop.tile * M,
-               block.seq.seq_q, turn_of(p, block, loop.tile * M), part, group, thread);
+        add_dq(dq, gradients_of(p, block, loop.head), smem + DQ_AT + group * DQ_BYTES, loop.tile * M, block.seq.seq_q,
+               turn_of(p, block, loop.tile * M), part, thread);
     }
 }
 
@@ -203,8 +245,7 @@ __device__ __forceinline__ void consume_shared(const fa_params &p, const key_blo
         bar_sync(BAR_DS, CONSUMERS);
         add_parts(p, block, before, at, smem, DV, thread);
     }
-    if (thread < 64)
-        tma_store_wait_read();
+    tma_store_wait_read();
     const fa_i64 *strides = p.grad_stride[DV ? 3 : 2];
     store_sums<DV ? FA_DIM_V : FA_DIM>(
         sums, DV ? 1.0f : p.scale,

@@ -18,17 +18,42 @@ struct gradient_rows {
     float *dq_g; /* [rows][DIM16] */
     float *lse2_g, *delta_g;
     unsigned *turn_g;
+    fa_i64 all, first; /* rows of all heads; those before this one */
 };
 
-__device__ __forceinline__ gradient_rows gradients_of(const fa_params &p, const sequence &seq, int head)
+__device__ __forceinline__ gradient_rows gradients_of(const fa_params &p, const sequence &seq, int head,
+                                                      unsigned kv_head, unsigned group)
 {
-    const unsigned group = static_cast<unsigned>(p.heads) / static_cast<unsigned>(p.kv_heads);
-    const unsigned kv_head = static_cast<unsigned>(head) / group;
     const fa_i64 all = static_cast<fa_i64>(p.tiles) * FA_M, rows_of_head = HAS_VARLEN ? p.total_q : p.seq_q;
     const fa_i64 unit = (HAS_VARLEN ? 0 : static_cast<fa_i64>(seq.batch) * p.kv_heads) + kv_head;
     const fa_i64 first = unit * p.tiles_m * FA_M + (head - kv_head * group) * rows_of_head + seq.first_q;
     float *workspace_g = static_cast<float *>(p.workspace), *rows_g = workspace_g + all * DIM16 + first;
-    return {workspace_g + first * DIM16, rows_g, rows_g + all, reinterpret_cast<unsigned *>(rows_g + 2 * all)};
+    return {workspace_g + first * DIM16, rows_g, rows_g + all, reinterpret_cast<unsigned *>(rows_g + 2 * all), all, first};
+}
+
+__device__ __forceinline__ gradient_rows gradients_of(const fa_params &p, const sequence &seq, int head)
+{
+    const unsigned group = static_cast<unsigned>(p.heads) / static_cast<unsigned>(p.kv_heads);
+    return gradients_of(p, seq, head, static_cast<unsigned>(head) / group, group);
+}
+
+/* The place of a column in a row of dQ's sums. A kernel that defines DQ_BOX has a box of [rows][columns] for each so
+ * many columns, so that a tile's rows of a box are one piece of memory. Groups of 8 columns change places there: four
+ * neighbouring rows fall in different banks of shared memory. */
+__device__ __forceinline__ constexpr int dq_place(int row, int column, [[maybe_unused]] int columns)
+{
+    return column ^ (row & (columns % 32 == 0 ? 3 : 1)) * 8;
+}
+
+/* From its place in plain rows. */
+__device__ __forceinline__ fa_i64 dq_moved(fa_i64 all, fa_i64 first, int row, int column)
+{
+#ifdef DQ_BOX
+    const int box = column / DQ_BOX * DQ_BOX, columns = smaller(DIM16 - box, DQ_BOX);
+    return box * all + (first + row) * (columns - DIM16) + dq_place(row, column - box, columns) - column;
+#else
+    return 0;
+#endif
 }
 
 /* f(sequence, head, row) for every query row, shared out over groups of GROUP lanes of the whole grid. The lanes of a
@@ -89,7 +114,7 @@ __device__ __forceinline__ void prepare_rows(const fa_params &p)
         if (!exists)
             return;
         for (int col = lane * 4; col < DIM16; col += GROUP * 4)
-            *reinterpret_cast<float4 *>(rows.dq_g + row * static_cast<fa_i64>(DIM16) + col) = make_float4(0, 0, 0, 0);
+            *reinterpret_cast<float4 *>(rows.dq_g + row * static_cast<fa_i64>(DIM16) + col + dq_moved(rows.all, rows.first, row, col)) = make_float4(0, 0, 0, 0);
         if (lane == 0) {
             const float lse = p.lse[(HAS_VARLEN ? 0 : seq.batch * p.lse_stride_b) + head * p.lse_stride_h +
                                     (seq.first_q + row) * p.lse_stride_s];
@@ -110,7 +135,7 @@ __device__ __forceinline__ void round_dq(const fa_params &p)
         const gradient_rows rows = gradients_of(p, seq, head);
         fa_element *to_g = query_rows(p.dq, seq, of_dq[0], of_dq[1], of_dq[2], head) + row * of_dq[2];
         for (int col = lane * 8; exists && col < FA_DIM; col += GROUP * 8) {
-            const float *from_g = rows.dq_g + row * static_cast<fa_i64>(DIM16) + col;
+            const float *from_g = rows.dq_g + row * static_cast<fa_i64>(DIM16) + col + dq_moved(rows.all, rows.first, row, col);
             const float4 a = *reinterpret_cast<const float4 *>(from_g),
                          b = *reinterpret_cast<const float4 *>(from_g + 4);
             const uint4 words = {
@@ -204,14 +229,14 @@ __device__ __forceinline__ bool find_keys(key_block &block, const fa_params &p)
     return true;
 }
 
-/* S^T and dP^T become P^T and dS^T, of BANDS times 16 keys from `key` of the block on, and TILES8 times 8 queries from
- * row row0 + query on. A lane has the accumulators of mma.sync: s(b, t, i) and dp(b, t, i) are register i of band b and
- * tile t; put(b, t, h, p, ds) takes the two neighbouring queries of key h, packed. lse2_s: of the FA_M rows from row0
- * on, then delta. MASKED: some rows do not see some of the keys. */
-template <bool MASKED, int BANDS, int TILES8, class S, class DP, class PUT>
-__device__ __forceinline__ void make_pairs_of(const fa_params &p, const key_block &block, const head_scores &scores,
-                                              int key, int row0, int query, const float *lse2_s, const S &s,
-                                              const DP &dp, const PUT &put)
+/* S^T becomes P^T, of BANDS times 16 keys from `key` of the block on, and TILES8 times 8 queries from row row0 + query
+ * on. A lane has the accumulators of mma.sync: s(b, t, i) is register i of band b and tile t; put(b, t, i, weight,
+ * product, delta) takes it, with the register of S^T. lse2_s: of the FA_M rows from row0 on, then delta. MASKED: some
+ * rows do not see some of the keys. */
+template <bool MASKED, int BANDS, int TILES8, class S, class PUT>
+__device__ __forceinline__ void make_weights_of(const fa_params &p, const key_block &block, const head_scores &scores,
+                                                int key, int row0, int query, const float *lse2_s, const S &s,
+                                                const PUT &put)
 {
     const sequence &seq = block.seq;
     const int lane = threadIdx.x % WARP_SIZE, first_key = block.key0 + key + lane / 4;
@@ -229,7 +254,6 @@ __device__ __forceinline__ void make_pairs_of(const fa_params &p, const key_bloc
 #pragma unroll
             for (int h = 0; h < 2; ++h) {
                 const int key_here = first_key + b * 16 + h * 8;
-                float pair_p[2], pair_ds[2];
 #pragma unroll
                 for (int e = 0; e < 2; ++e) {
                     const float product = s(b, t, 2 * h + e);
@@ -237,25 +261,39 @@ __device__ __forceinline__ void make_pairs_of(const fa_params &p, const key_bloc
                     const float weight = exp2_approx(fmaf(score, scores.scale_log2, -(e == 0 ? lse2.x : lse2.y)));
                     const bool hidden = BY_DIAGONAL ? b * 16 + h * 8 - t * 8 - e > diagonal
                                                     : key_here < seen[e].first || key_here >= seen[e].end;
-                    pair_p[e] = MASKED && hidden ? 0.0f : weight;
-                    pair_ds[e] =
-                        pair_p[e] * (dp(b, t, 2 * h + e) - (e == 0 ? delta.x : delta.y)) * score_slope(scores, product);
+                    put(b, t, 2 * h + e, MASKED && hidden ? 0.0f : weight, product, e == 0 ? delta.x : delta.y);
                 }
-                put(b, t, h, pack_elements(pair_p[0], pair_p[1]), pack_elements(pair_ds[0], pair_ds[1]));
             }
     }
 }
 
-template <int BANDS, int TILES8, bool ALWAYS_MASKED = false, class S, class DP, class PUT>
+template <int BANDS, int TILES8, bool ALWAYS_MASKED = false, class S, class PUT>
+__device__ __forceinline__ void make_weights(const fa_params &p, const key_block &block, const head_scores &scores,
+                                             int key, int row0, int query, const float *lse2_s, const S &s,
+                                             const PUT &put)
+{
+    const key_range seen = keys_seen_by_all(p, block.seq, row0, min(row0 + FA_M, block.seq.seq_q) - 1);
+    if (ALWAYS_MASKED || seen.first > block.key0 || seen.end < block.key0 + FA_N)
+        make_weights_of<true, BANDS, TILES8>(p, block, scores, key, row0, query, lse2_s, s, put);
+    else
+        make_weights_of<false, BANDS, TILES8>(p, block, scores, key, row0, query, lse2_s, s, put);
+}
+
+/* With dP^T, of which dp(b, t, i) is a register, dS^T too: put(b, t, h, p, ds) takes the two queries packed. */
+template <int BANDS, int TILES8, class S, class DP, class PUT>
 __device__ __forceinline__ void make_pairs(const fa_params &p, const key_block &block, const head_scores &scores,
                                            int key, int row0, int query, const float *lse2_s, const S &s, const DP &dp,
                                            const PUT &put)
 {
-    const key_range seen = keys_seen_by_all(p, block.seq, row0, min(row0 + FA_M, block.seq.seq_q) - 1);
-    if (ALWAYS_MASKED || seen.first > block.key0 || seen.end < block.key0 + FA_N)
-        make_pairs_of<true, BANDS, TILES8>(p, block, scores, key, row0, query, lse2_s, s, dp, put);
-    else
-        make_pairs_of<false, BANDS, TILES8>(p, block, scores, key, row0, query, lse2_s, s, dp, put);
+    float pair_p[2], pair_ds[2];
+    make_weights<BANDS, TILES8>(p, block, scores, key, row0, query, lse2_s, s,
+                                [&](int b, int t, int i, float weight, float product, float delta) {
+                                    pair_p[i % 2] = weight;
+                                    pair_ds[i % 2] = weight * (dp(b, t, i) - delta) * score_slope(scores, product);
+                                    if (i % 2 == 1)
+                                        put(b, t, i / 2, pack_elements(pair_p[0], pair_p[1]),
+                                            pack_elements(pair_ds[0], pair_ds[1]));
+                                });
 }
 
 /* Which of the tiles of keys that add to the rows from row0 on the block's is, in their order. */

@@ -2,6 +2,7 @@
  * loads, and the products themselves. */
 #pragma once
 
+#define DQ_BOX 64
 #include "mma/gradients.cuh"
 #include "shared/hopper.cuh"
 
@@ -28,20 +29,19 @@ constexpr int Q_BYTES = BOXES * Q_BOX_BYTES, DO_BYTES = BOXES_V * Q_BOX_BYTES;
 constexpr int DO_STAGES = SHARED_KEYS && BOXES + BOXES_V > 6 ? 1 : STAGES;
 constexpr int Q_STEP = Q_BYTES + (SHARED_KEYS ? 0 : DO_BYTES), DO_STEP = SHARED_KEYS ? DO_BYTES : Q_STEP;
 constexpr int DS_BYTES = N / 64 * Q_BOX_BYTES; /* rows of M queries: a box for each 64 keys */
-constexpr int DQ_ROW_BYTES = 64 * 4 + 16, DQ_BYTES = SHARED_KEYS ? 64 * 64 * 4 + 128 : 64 * DQ_ROW_BYTES; /* a part */
+constexpr int DQ_BYTES = 64 * 64 * 4; /* a part */
 constexpr int V_AT = K_BYTES, Q_AT = V_AT + V_BYTES, DO_AT = Q_AT + (SHARED_KEYS ? STAGES : 1) * Q_BYTES;
 constexpr int DS_AT = Q_AT + STAGES * Q_BYTES + DO_STAGES * DO_BYTES, DQ_AT = DS_AT + 2 * DS_BYTES;
 constexpr int S_AT = DQ_AT + 2 * DQ_BYTES, ROWS_AT = S_AT + (SHARED_KEYS ? M * N * 4 : 0);
 constexpr int BARS_AT = ROWS_AT + DO_STAGES * M * 8;
 constexpr int SMEM_BYTES = 1024 + BARS_AT + 8 * (1 + 2 * STAGES + (SHARED_KEYS ? 2 * DO_STAGES : 0));
 constexpr int LOADERS = 128, CONSUMERS = 256;
-constexpr int PRODUCER_REGISTERS = 40, CONSUMER_REGISTERS = 232;
+constexpr int PRODUCER_REGISTERS = 24, CONSUMER_REGISTERS = 240;
 /* A second way for tiles without a mask would spill here, or spill more. */
 constexpr bool ALWAYS_MASKED = FA_DIM <= 128 && (CHANGES_SCORES || (FA_DIM <= 64 && (FA_CAUSAL || HAS_FIRST_KEY)));
 
-/* Named barriers: dS is written; a warpgroup's part of dQ may be written, and is written; S^T is written; dS is, by
- * the warpgroup itself. */
-enum { BAR_DS = 1, BAR_DQ = 2, BAR_S = 4, BAR_OWN_DS = 5 };
+/* Named barriers: dS is written; S^T is; dS is, by the warpgroup itself. */
+enum { BAR_DS = 1, BAR_S = 2, BAR_OWN_DS = 3 };
 
 /* Addresses in shared memory. full: a stage has landed; empty: it has been used. */
 struct shared_layout {
@@ -52,6 +52,11 @@ struct shared_layout {
 struct query_loop {
     int head, tile, left, count;
 };
+
+__device__ __forceinline__ gradient_rows gradients_of(const fa_params &p, const key_block &block, int head)
+{
+    return gradients_of(p, block.seq, head, block.kv_head, p.heads / p.kv_heads);
+}
 
 __device__ __forceinline__ query_loop first_query_tile(const fa_params &p, const key_block &block)
 {
@@ -90,13 +95,14 @@ __device__ __forceinline__ void load_dout(const fa_params &p, const key_block &b
     const sequence &seq = block.seq;
     const fa_i64 *of_dout = p.grad_stride[0];
     const fa_element *dout_g = query_rows(p.dout, seq, of_dout[0], of_dout[1], of_dout[2], loop.head);
+#pragma unroll 2
     for (int i = thread; i < M * CHUNKS; i += LOADERS) {
         const int row = i / CHUNKS, chunk = i % CHUNKS, query = loop.tile * M + row;
         const bool exists = query < seq.seq_q && (DIM_PAD_V == FA_DIM_V || chunk * 8 < FA_DIM_V);
         cp_async_16_at(dout_at + chunk / 8 * Q_BOX_BYTES + row * BOX_ROW_BYTES + (chunk % 8 ^ row % 8) * 16,
                        exists ? dout_g + query * of_dout[2] + chunk * 8 : dout_g, exists ? 16 : 0);
     }
-    const gradient_rows rows = gradients_of(p, seq, loop.head);
+    const gradient_rows rows = gradients_of(p, block, loop.head);
     for (int i = thread; i < 2 * M; i += LOADERS) {
         const float *from_g = i < M ? rows.lse2_g : rows.delta_g;
         const int query = loop.tile * M + i % M;
@@ -163,12 +169,12 @@ __device__ __forceinline__ void release(unsigned empty_bar, int thread)
 }
 
 /* sums += pairs times rows: P^T dO or dS^T Q; the pairs are in registers. */
-template <int REGISTERS>
-__device__ __forceinline__ void issue_sums(float (&sums)[REGISTERS], const unsigned (&pairs)[M / 4], unsigned rows_at,
+template <int REGISTERS, int PAIRS>
+__device__ __forceinline__ void issue_sums(float (&sums)[REGISTERS], const unsigned (&pairs)[PAIRS], unsigned rows_at,
                                            int accumulate)
 {
 #pragma unroll
-    for (int step = 0; step < M / 16; ++step)
+    for (int step = 0; step < PAIRS / 4; ++step)
         wgmma<2 * REGISTERS>::rs_n(
             sums, &pairs[4 * step],
             wgmma_descriptor(descriptor_start(rows_at + step * 16 * BOX_ROW_BYTES) + descriptor_leading(Q_BOX_BYTES)),
@@ -187,53 +193,52 @@ __device__ __forceinline__ void issue_dq(float (&dq)[32], unsigned ds_at, unsign
 }
 
 /* dS^T of the warpgroup's 64 keys to its box of dS: rows are queries. */
-__device__ __forceinline__ void store_ds(unsigned box_at, const unsigned (&pairs)[M / 4], int thread)
+template <int PAIRS>
+__device__ __forceinline__ void store_ds(unsigned box_at, const unsigned (&pairs)[PAIRS], int thread)
 {
     const int lane = thread % 32, chunk = thread / 32 * 2 + lane / 8 % 2;
 #pragma unroll
-    for (int i = 0; i < M / 16; ++i) {
+    for (int i = 0; i < PAIRS / 4; ++i) {
         const int query = i * 16 + lane / 16 * 8 + lane % 8;
         stmatrix_x4_trans_at(box_at + query * BOX_ROW_BYTES + (chunk ^ lane % 8) * 16,
                              reinterpret_cast<const unsigned(&)[4]>(pairs[4 * i]));
     }
 }
 
-/* Adds the part of dQ to the sums: through shared memory, a row to each of 64 threads. turn_g: counts the parts. */
+/* Adds the part of dQ to the sums: each warp its 16 rows, through shared memory. turn_g: counts the warps' parts. */
 __device__ __forceinline__ void add_dq(const float (&dq)[32], const gradient_rows &rows, unsigned char *dq_s, int row0,
-                                       int seq_q, unsigned turn, int part, int group, int thread)
+                                       int seq_q, unsigned turn, int part, int thread)
 {
-    unsigned *turn_g = rows.turn_g + row0;
-    const int lane = thread % 32, row = thread / 32 * 16 + lane / 4, first_column = BY_COLUMNS ? part * 64 : 0;
-    const int query = row0 + (BY_COLUMNS ? 0 : part * 64) + thread;
-    /* Four neighbouring rows fall in different banks. Each row has 16 bytes behind it; with shared keys rows 4 apart
-     * lie together, and each of the four groups has 32 bytes behind it. */
-    const auto row_s = [&](int i) {
-        return dq_s + (SHARED_KEYS ? i % 4 * (16 * 256 + 32) + i / 4 * 256 : i * DQ_ROW_BYTES);
-    };
-    if (thread < 64)
+    const int lane = thread % 32, column0 = BY_COLUMNS ? part * 64 : 0, columns = smaller(DIM16 - column0, 64);
+    const int first_row = row0 + (BY_COLUMNS ? 0 : part * 64) + thread / 32 * 16;
+    float *warp_s = reinterpret_cast<float *>(dq_s) + thread / 32 * 16 * 64;
+    const bool elected = elect_one();
+    if (elected)
         tma_store_wait_read(); /* of the part before */
-    bar_sync(BAR_DQ + group, 128);
+    __syncwarp();
 #pragma unroll
-    for (int i = 0; i < 32; i += 2)
-        *reinterpret_cast<float2 *>(row_s(row + i / 2 % 2 * 8) + (i / 4 * 8 + lane % 4 * 2) * 4) =
-            make_float2(dq[i], dq[i + 1]);
-    fence_async_proxy();
-    if (DETERMINISTIC && thread == 0)
-        wait_for_turn(turn_g, DQ_PARTS * turn);
-    bar_sync(BAR_DQ + group, 128);
-    if (thread < 64) {
-        if (query < seq_q && first_column < DIM16)
-            bulk_add_floats(rows.dq_g + query * static_cast<fa_i64>(DIM16) + first_column, smem_address(row_s(thread)),
-                            smaller(DIM16 - first_column, 64) * 4);
-        tma_store_commit();
+    for (int i = 0; i < 32; i += 2) {
+        const int row = lane / 4 + i / 2 % 2 * 8, column = i / 4 * 8;
+        if (column < columns)
+            *reinterpret_cast<float2 *>(warp_s + row * columns + dq_place(row, column, columns) + lane % 4 * 2) =
+                make_float2(dq[i], dq[i + 1]);
     }
-    if constexpr (DETERMINISTIC) {
-        if (thread < 64)
+    fence_async_proxy();
+    __syncwarp();
+    if (elected) {
+        const int count = smaller(seq_q - first_row, 16);
+        if constexpr (DETERMINISTIC)
+            wait_for_turn(rows.turn_g + row0, 4 * DQ_PARTS * turn);
+        if (count > 0 && columns > 0)
+            bulk_add_floats(rows.dq_g + first_row * static_cast<fa_i64>(DIM16) + column0 +
+                                dq_moved(rows.all, rows.first, first_row, column0),
+                            smem_address(warp_s), count * columns * 4);
+        tma_store_commit();
+        if constexpr (DETERMINISTIC) {
             bulk_wait_done();
-        __threadfence();
-        bar_sync(BAR_DQ + group, 128);
-        if (thread == 0)
-            add_release(turn_g, 1);
+            __threadfence();
+            add_release(rows.turn_g + row0, 1);
+        }
     }
 }
 
