@@ -117,8 +117,8 @@ __device__ __forceinline__ void consume_tile(const fa_params &p, const key_block
     wgmma_commit();
     wgmma_wait<2>();
     fence_operand(dq);
-    add_dq(dq, gradients_of(p, block, loop.head), smem + DQ_AT + w.group * DQ_BYTES, loop.tile * M, block.seq.seq_q,
-           turn_of(p, block, loop.tile * M), w.group, w.thread);
+    add_dq(dq, gradients_of(p, block.seq, loop.head, block.kv_head, loop.group), smem + DQ_AT + w.group * DQ_BYTES,
+           loop.tile * M, block.seq.seq_q, turn_of(p, block, loop.tile * M), w.group, w.thread);
     wgmma_wait<0>();
     fence_operand(w.dv);
     fence_operand(w.dk);
@@ -169,8 +169,8 @@ __device__ __forceinline__ void add_parts(const fa_params &p, const key_block &b
         wgmma_commit();
         wgmma_wait<0>();
         fence_operand(dq);
-        add_dq(dq, gradients_of(p, block, loop.head), smem + DQ_AT + group * DQ_BYTES, loop.tile * M, block.seq.seq_q,
-               turn_of(p, block, loop.tile * M), part, thread);
+        add_dq(dq, gradients_of(p, block.seq, loop.head, block.kv_head, loop.group), smem + DQ_AT + group * DQ_BYTES,
+               loop.tile * M, block.seq.seq_q, turn_of(p, block, loop.tile * M), part, thread);
     }
 }
 

@@ -51,17 +51,13 @@ struct shared_layout {
 /* The query tiles of a block, heads outermost; count: those that are over. */
 struct query_loop {
     int head, tile, left, count;
+    unsigned group; /* query heads of a K/V head */
 };
-
-__device__ __forceinline__ gradient_rows gradients_of(const fa_params &p, const key_block &block, int head)
-{
-    return gradients_of(p, block.seq, head, block.kv_head, p.heads / p.kv_heads);
-}
 
 __device__ __forceinline__ query_loop first_query_tile(const fa_params &p, const key_block &block)
 {
     const int group = p.heads / p.kv_heads;
-    return {block.kv_head * group, block.begin, (block.end - block.begin) * group, 0};
+    return {block.kv_head * group, block.begin, (block.end - block.begin) * group, 0, static_cast<unsigned>(group)};
 }
 
 __device__ __forceinline__ void advance(query_loop &loop, const key_block &block)
@@ -102,7 +98,7 @@ __device__ __forceinline__ void load_dout(const fa_params &p, const key_block &b
         cp_async_16_at(dout_at + chunk / 8 * Q_BOX_BYTES + row * BOX_ROW_BYTES + (chunk % 8 ^ row % 8) * 16,
                        exists ? dout_g + query * of_dout[2] + chunk * 8 : dout_g, exists ? 16 : 0);
     }
-    const gradient_rows rows = gradients_of(p, block, loop.head);
+    const gradient_rows rows = gradients_of(p, seq, loop.head, block.kv_head, loop.group);
     for (int i = thread; i < 2 * M; i += LOADERS) {
         const float *from_g = i < M ? rows.lse2_g : rows.delta_g;
         const int query = loop.tile * M + i % M;
@@ -209,7 +205,8 @@ __device__ __forceinline__ void store_ds(unsigned box_at, const unsigned (&pairs
 __device__ __forceinline__ void add_dq(const float (&dq)[32], const gradient_rows &rows, unsigned char *dq_s, int row0,
                                        int seq_q, unsigned turn, int part, int thread)
 {
-    const int lane = thread % 32, column0 = BY_COLUMNS ? part * 64 : 0, columns = smaller(DIM16 - column0, 64);
+    const int lane = thread % 32, column0 = BY_COLUMNS ? part * 64 : 0;
+    const int columns = DIM16 % 64 == 0 ? 64 : smaller(DIM16 - column0, 64);
     const int first_row = row0 + (BY_COLUMNS ? 0 : part * 64) + thread / 32 * 16;
     float *warp_s = reinterpret_cast<float *>(dq_s) + thread / 32 * 16 * 64;
     const bool elected = elect_one();
@@ -229,7 +226,7 @@ __device__ __forceinline__ void add_dq(const float (&dq)[32], const gradient_row
         const int count = smaller(seq_q - first_row, 16);
         if constexpr (DETERMINISTIC)
             wait_for_turn(rows.turn_g + row0, 4 * DQ_PARTS * turn);
-        if (count > 0 && columns > 0)
+        if (count > 0)
             bulk_add_floats(rows.dq_g + first_row * static_cast<fa_i64>(DIM16) + column0 +
                                 dq_moved(rows.all, rows.first, first_row, column0),
                             smem_address(warp_s), count * columns * 4);
