@@ -245,10 +245,18 @@ __device__ __forceinline__ void store_sums(const float (&sums)[REGISTERS], float
                                            fa_i64 stride, int first_key, int keys, int thread)
 {
     const int lane = thread % 32;
+    const bool aligned = stride % 2 == 0 && reinterpret_cast<unsigned long long>(head_g) % 4 == 0;
 #pragma unroll
-    for (int i = 0; i < REGISTERS; i += 2) {
-        const int key = first_key + thread / 32 * 16 + lane / 4 + i / 2 % 2 * 8;
-        if (key < keys && i / 4 * 8 < COLUMNS)
-            store_pair(head_g + key * stride + i / 4 * 8 + lane % 4 * 2, sums[i] * factor, sums[i + 1] * factor);
+    for (int h = 0; h < 2; ++h) {
+        const int key = first_key + thread / 32 * 16 + lane / 4 + h * 8;
+        fa_element *row_g = head_g + key * stride + lane % 4 * 2;
+        if (key < keys && aligned)
+#pragma unroll
+            for (int i = 2 * h; i / 4 * 8 < COLUMNS; i += 4)
+                *reinterpret_cast<unsigned *>(row_g + i / 4 * 8) = pack_elements(sums[i] * factor, sums[i + 1] * factor);
+        else if (key < keys)
+#pragma unroll
+            for (int i = 2 * h; i / 4 * 8 < COLUMNS; i += 4)
+                store_pair(row_g + i / 4 * 8, sums[i] * factor, sums[i + 1] * factor);
     }
 }
