@@ -3,7 +3,7 @@
  * Idea: as mma_backward, by warpgroups. Two of them own 64 keys each and make S^T = K Q^T and dP^T = V dO^T in
  *   registers; P^T and dS^T are there the left operands of dV += P^T dO and dK += dS^T Q. dS goes through shared memory
  *   for dQ = dS K, of which each makes a half: 64 rows, or 64 columns where dim is above 64. Bulk reductions add a
- *   half's rows to the FP32 sums in the workspace while the next tile is computed. With --deterministic they wait for
+ *   warp's rows to the FP32 sums in the workspace while the next tile is computed. With --deterministic they wait for
  *   the block's turn, and the next block for them.
  * Above dim 128 dK and dV of 64 keys fill the registers of both. They share the keys: one makes S^T and owns dV, the
  *   other dP^T and dK. S^T goes through shared memory, and both make P^T of it. dQ is dealt in parts of 64 columns. The

@@ -28,7 +28,8 @@ __device__ __forceinline__ gradient_rows gradients_of(const fa_params &p, const 
     const fa_i64 unit = (HAS_VARLEN ? 0 : static_cast<fa_i64>(seq.batch) * p.kv_heads) + kv_head;
     const fa_i64 first = unit * p.tiles_m * FA_M + (head - kv_head * group) * rows_of_head + seq.first_q;
     float *workspace_g = static_cast<float *>(p.workspace), *rows_g = workspace_g + all * DIM16 + first;
-    return {workspace_g + first * DIM16, rows_g, rows_g + all, reinterpret_cast<unsigned *>(rows_g + 2 * all), all, first};
+    return {
+        workspace_g + first * DIM16, rows_g, rows_g + all, reinterpret_cast<unsigned *>(rows_g + 2 * all), all, first};
 }
 
 __device__ __forceinline__ gradient_rows gradients_of(const fa_params &p, const sequence &seq, int head)
@@ -114,7 +115,8 @@ __device__ __forceinline__ void prepare_rows(const fa_params &p)
         if (!exists)
             return;
         for (int col = lane * 4; col < DIM16; col += GROUP * 4)
-            *reinterpret_cast<float4 *>(rows.dq_g + row * static_cast<fa_i64>(DIM16) + col + dq_moved(rows.all, rows.first, row, col)) = make_float4(0, 0, 0, 0);
+            *reinterpret_cast<float4 *>(rows.dq_g + row * static_cast<fa_i64>(DIM16) + col +
+                                        dq_moved(rows.all, rows.first, row, col)) = make_float4(0, 0, 0, 0);
         if (lane == 0) {
             const float lse = p.lse[(HAS_VARLEN ? 0 : seq.batch * p.lse_stride_b) + head * p.lse_stride_h +
                                     (seq.first_q + row) * p.lse_stride_s];
@@ -135,7 +137,8 @@ __device__ __forceinline__ void round_dq(const fa_params &p)
         const gradient_rows rows = gradients_of(p, seq, head);
         fa_element *to_g = query_rows(p.dq, seq, of_dq[0], of_dq[1], of_dq[2], head) + row * of_dq[2];
         for (int col = lane * 8; exists && col < FA_DIM; col += GROUP * 8) {
-            const float *from_g = rows.dq_g + row * static_cast<fa_i64>(DIM16) + col + dq_moved(rows.all, rows.first, row, col);
+            const float *from_g =
+                rows.dq_g + row * static_cast<fa_i64>(DIM16) + col + dq_moved(rows.all, rows.first, row, col);
             const float4 a = *reinterpret_cast<const float4 *>(from_g),
                          b = *reinterpret_cast<const float4 *>(from_g + 4);
             const uint4 words = {

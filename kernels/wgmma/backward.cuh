@@ -29,7 +29,7 @@ constexpr int Q_BYTES = BOXES * Q_BOX_BYTES, DO_BYTES = BOXES_V * Q_BOX_BYTES;
 constexpr int DO_STAGES = SHARED_KEYS && BOXES + BOXES_V > 6 ? 1 : STAGES;
 constexpr int Q_STEP = Q_BYTES + (SHARED_KEYS ? 0 : DO_BYTES), DO_STEP = SHARED_KEYS ? DO_BYTES : Q_STEP;
 constexpr int DS_BYTES = N / 64 * Q_BOX_BYTES; /* rows of M queries: a box for each 64 keys */
-constexpr int DQ_BYTES = 64 * 64 * 4; /* a part */
+constexpr int DQ_BYTES = 64 * 64 * 4;          /* a part */
 constexpr int V_AT = K_BYTES, Q_AT = V_AT + V_BYTES, DO_AT = Q_AT + (SHARED_KEYS ? STAGES : 1) * Q_BYTES;
 constexpr int DS_AT = Q_AT + STAGES * Q_BYTES + DO_STAGES * DO_BYTES, DQ_AT = DS_AT + 2 * DS_BYTES;
 constexpr int S_AT = DQ_AT + 2 * DQ_BYTES, ROWS_AT = S_AT + (SHARED_KEYS ? M * N * 4 : 0);
@@ -253,7 +253,8 @@ __device__ __forceinline__ void store_sums(const float (&sums)[REGISTERS], float
         if (key < keys && aligned)
 #pragma unroll
             for (int i = 2 * h; i / 4 * 8 < COLUMNS; i += 4)
-                *reinterpret_cast<unsigned *>(row_g + i / 4 * 8) = pack_elements(sums[i] * factor, sums[i + 1] * factor);
+                *reinterpret_cast<unsigned *>(row_g + i / 4 * 8) =
+                    pack_elements(sums[i] * factor, sums[i + 1] * factor);
         else if (key < keys)
 #pragma unroll
             for (int i = 2 * h; i / 4 * 8 < COLUMNS; i += 4)
