@@ -38,36 +38,35 @@ __device__ __forceinline__ void issue_tile_scores(consumer_state &w, const query
     fence_operand(w.s);
     wgmma_fence();
     issue_scores<DIM16>(w.s, at.base + w.group * 64 * BOX_ROW_BYTES, at.base + q_of(loop));
-}
-
-/* P^T of half of a tile's queries. */
-template <int HALF>
-__device__ __forceinline__ void weigh_half(float (&weights)[M / 4], const fa_params &p, const key_block &block,
-                                           const head_scores &scores, const consumer_state &w, int row0,
-                                           const float *numbers_s)
-{
-    make_weights<1, M / 16, ALWAYS_MASKED>(
-        p, block, scores, w.group * 64 + w.thread / 32 * 16, row0, HALF * M / 2, numbers_s,
-        [&](int, int t, int i) { return w.s[HALF * M / 4 + 4 * t + i]; },
-        [&](int, int t, int i, float weight, float, float) { weights[4 * t + i] = weight; });
+    wgmma_commit();
 }
 
 /* P^T and dS^T of half of a tile's queries, as left operands; dS^T to shared memory as well. */
 template <int HALF>
-__device__ __forceinline__ void make_half(unsigned (&p_r)[M / 8], unsigned (&ds_r)[M / 8],
-                                          const float (&weights)[M / 4], const float (&dp)[M / 2],
-                                          const head_scores &scores, const consumer_state &w, const float *numbers_s,
-                                          unsigned ds_at)
+__device__ __forceinline__ void make_half(unsigned (&p_r)[M / 8], unsigned (&ds_r)[M / 8], float (&dp)[M / 2],
+                                          const fa_params &p, const key_block &block, const consumer_state &w,
+                                          const query_loop &loop, const shared_layout &at, unsigned char *smem)
 {
+    const float *numbers_s = reinterpret_cast<const float *>(smem + numbers_of(loop));
+    const head_scores scores = scores_of_head(p, block.seq, loop.head);
+    float weights[M / 4];
+    make_weights<1, M / 16, ALWAYS_MASKED>(
+        p, block, scores, w.group * 64 + w.thread / 32 * 16, loop.tile * M, HALF * M / 2, numbers_s,
+        [&](int, int t, int i) { return w.s[HALF * M / 4 + 4 * t + i]; },
+        [&](int, int t, int i, float weight, float, float) { weights[4 * t + i] = weight; });
+    if (HALF == 0) {
+        wgmma_wait<0>(); /* for dP^T */
+        fence_operand(dp);
+    }
 #pragma unroll
     for (int i = 0; i < M / 4; i += 2) {
-        const int at = HALF * M / 4 + i;
-        const float2 delta = *reinterpret_cast<const float2 *>(numbers_s + M + at / 4 * 8 + w.thread % 4 * 2);
+        const int j = HALF * M / 4 + i;
+        const float2 delta = *reinterpret_cast<const float2 *>(numbers_s + M + j / 4 * 8 + w.thread % 4 * 2);
         p_r[i / 2] = pack_elements(weights[i], weights[i + 1]);
-        ds_r[i / 2] = pack_elements(weights[i] * (dp[at] - delta.x) * score_slope(scores, w.s[at]),
-                                    weights[i + 1] * (dp[at + 1] - delta.y) * score_slope(scores, w.s[at + 1]));
+        ds_r[i / 2] = pack_elements(weights[i] * (dp[j] - delta.x) * score_slope(scores, w.s[j]),
+                                    weights[i + 1] * (dp[j + 1] - delta.y) * score_slope(scores, w.s[j + 1]));
     }
-    store_ds(ds_at + w.group * Q_BOX_BYTES + HALF * M / 2 * BOX_ROW_BYTES, ds_r, w.thread);
+    store_ds(at.base + ds_of(loop) + w.group * Q_BOX_BYTES + HALF * M / 2 * BOX_ROW_BYTES, ds_r, w.thread);
 }
 
 /* The products of a query tile, and S^T of the next. dP^T runs under the exponentials of half the queries, that half's
@@ -76,69 +75,64 @@ __device__ __forceinline__ void consume_tile(const fa_params &p, const key_block
                                              const query_loop &loop, const shared_layout &at, unsigned char *smem)
 {
     constexpr int HALF_BYTES = M / 2 * BOX_ROW_BYTES;
-    const unsigned q_at = at.base + q_of(loop), ds_at = at.base + ds_of(loop);
-    const float *numbers_s = reinterpret_cast<const float *>(smem + numbers_of(loop));
-    const head_scores scores = scores_of_head(p, block.seq, loop.head);
-    unsigned p_r[M / 8], ds_r[M / 8], p1_r[M / 8], ds1_r[M / 8];
-    float weights[M / 4], dp[M / 2], dq[32];
+    const unsigned q_at = at.base + q_of(loop);
+    unsigned p_r[2][M / 8], ds_r[2][M / 8];
+    float dp[M / 2], dq[32];
     fence_operand(dp);
     wgmma_fence();
     issue_scores<v_row::DIM16>(dp, at.base + V_AT + w.group * 64 * BOX_ROW_BYTES, q_at + Q_BYTES);
     wgmma_commit();
-    weigh_half<0>(weights, p, block, scores, w, loop.tile * M, numbers_s);
-    wgmma_wait<0>();
-    fence_operand(dp);
-    make_half<0>(p_r, ds_r, weights, dp, scores, w, numbers_s, ds_at);
+    make_half<0>(p_r[0], ds_r[0], dp, p, block, w, loop, at, smem);
     fence_operand(w.dv);
     fence_operand(w.dk);
     wgmma_fence();
-    issue_sums(w.dv, p_r, q_at + Q_BYTES, loop.count > 0);
-    issue_sums(w.dk, ds_r, q_at, loop.count > 0);
+    issue_sums(w.dv, p_r[0], q_at + Q_BYTES, loop.count > 0);
+    issue_sums(w.dk, ds_r[0], q_at, loop.count > 0);
     wgmma_commit();
-    weigh_half<1>(weights, p, block, scores, w, loop.tile * M, numbers_s);
-    make_half<1>(p1_r, ds1_r, weights, dp, scores, w, numbers_s, ds_at);
+    make_half<1>(p_r[1], ds_r[1], dp, p, block, w, loop, at, smem);
     fence_async_proxy();
     wgmma_wait<0>();
     fence_operand(w.dv);
     fence_operand(w.dk);
     fence_operand(dq);
     wgmma_fence();
-    issue_sums(w.dv, p1_r, q_at + Q_BYTES + HALF_BYTES, 1);
+    issue_sums(w.dv, p_r[1], q_at + Q_BYTES + HALF_BYTES, 1);
     wgmma_commit();
     bar_sync(BAR_DS, CONSUMERS);
-    issue_dq(dq, ds_at, at.base, w.group);
+    issue_dq(dq, at.base + ds_of(loop), at.base, w.group);
     wgmma_commit();
-    issue_sums(w.dk, ds1_r, q_at + HALF_BYTES, 1);
+    issue_sums(w.dk, ds_r[1], q_at + HALF_BYTES, 1);
     wgmma_commit();
     query_loop next = loop;
     if (loop.left > 1) /* after the last tile its S^T again: a branch around wgmma would make ptxas wait for each */
         advance(next, block);
-    issue_tile_scores(w, next, at);
-    wgmma_commit();
-    wgmma_wait<2>();
+    if (STAGES > 1)
+        issue_tile_scores(w, next, at);
+    wgmma_wait<STAGES>(); /* for dQ */
     fence_operand(dq);
     add_dq(dq, gradients_of(p, block.seq, loop.head, block.kv_head, loop.group), smem + DQ_AT + w.group * DQ_BYTES,
            loop.tile * M, block.seq.seq_q, turn_of(p, block, loop.tile * M), w.group, w.thread);
     wgmma_wait<0>();
     fence_operand(w.dv);
     fence_operand(w.dk);
-    fence_operand(w.s);
     release(at.empty_bar + 8 * stage_of(loop), w.thread);
+    if (STAGES == 1) { /* the next tile comes only now */
+        issue_tile_scores(w, next, at);
+        wgmma_wait<0>();
+    }
+    fence_operand(w.s);
 }
 
 /* A warpgroup that computes, and owns all of its keys. */
 __device__ __forceinline__ void consume(const fa_params &p, const key_block &block, const shared_layout &at,
                                         unsigned char *smem, int group, int thread)
 {
-    const fa_i64 *of_dk = p.grad_stride[2], *of_dv = p.grad_stride[3];
-    const sequence &seq = block.seq;
     consumer_state w = {};
     w.group = group, w.thread = thread;
     query_loop loop = first_query_tile(p, block);
     if (loop.left > 0) {
         mbarrier_wait(at.keys_bar, 0);
         issue_tile_scores(w, loop, at);
-        wgmma_commit();
         wgmma_wait<0>();
         fence_operand(w.s);
     }
@@ -146,11 +140,8 @@ __device__ __forceinline__ void consume(const fa_params &p, const key_block &blo
     for (; loop.left > 0; advance(loop, block))
         consume_tile(p, block, w, loop, at, smem);
     tma_store_wait_read();
-    const int first_key = block.key0 + group * 64;
-    store_sums<FA_DIM>(w.dk, p.scale, key_rows(p.dk, seq, of_dk[0], of_dk[1], of_dk[2], block.kv_head), of_dk[2],
-                       first_key, seq.seq_kv, thread);
-    store_sums<FA_DIM_V>(w.dv, 1.0f, key_rows(p.dv, seq, of_dv[0], of_dv[1], of_dv[2], block.kv_head), of_dv[2],
-                         first_key, seq.seq_kv, thread);
+    store_sums<false>(w.dk, p, block, block.key0 + group * 64, thread);
+    store_sums<true>(w.dv, p, block, block.key0 + group * 64, thread);
 }
 
 /* With shared keys: the warpgroup's parts of dQ of a tile. Of an odd number, the last is now one's, now the other's. */
@@ -246,11 +237,7 @@ __device__ __forceinline__ void consume_shared(const fa_params &p, const key_blo
         add_parts(p, block, before, at, smem, DV, thread);
     }
     tma_store_wait_read();
-    const fa_i64 *strides = p.grad_stride[DV ? 3 : 2];
-    store_sums<DV ? FA_DIM_V : FA_DIM>(
-        sums, DV ? 1.0f : p.scale,
-        key_rows(DV ? p.dv : p.dk, block.seq, strides[0], strides[1], strides[2], block.kv_head), strides[2],
-        block.key0, block.seq.seq_kv, thread);
+    store_sums<DV>(sums, p, block, block.key0, thread);
 }
 
 extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_constant__ fa_params p)

@@ -38,20 +38,19 @@ __device__ __forceinline__ gradient_rows gradients_of(const fa_params &p, const 
     return gradients_of(p, seq, head, static_cast<unsigned>(head) / group, group);
 }
 
-/* The place of a column in a row of dQ's sums. A kernel that defines DQ_BOX has a box of [rows][columns] for each so
- * many columns, so that a tile's rows of a box are one piece of memory. Groups of 8 columns change places there: four
- * neighbouring rows fall in different banks of shared memory. */
-__device__ __forceinline__ constexpr int dq_place(int row, int column, [[maybe_unused]] int columns)
+/* Groups of 8 columns change places in a box: four neighbouring rows fall in different banks of shared memory. */
+__device__ __forceinline__ int dq_place(int row, int column, int columns)
 {
     return column ^ (row & (columns % 32 == 0 ? 3 : 1)) * 8;
 }
 
-/* From its place in plain rows. */
-__device__ __forceinline__ fa_i64 dq_moved(fa_i64 all, fa_i64 first, int row, int column)
+/* From where plain rows have a sum of dQ. A kernel that defines DQ_BOX has a box of [rows of all heads][columns] for
+ * each so many columns: a tile's rows of a box are one piece of memory. */
+__device__ __forceinline__ fa_i64 dq_moved(const gradient_rows &rows, int row, int column)
 {
 #ifdef DQ_BOX
     const int box = column / DQ_BOX * DQ_BOX, columns = smaller(DIM16 - box, DQ_BOX);
-    return box * all + (first + row) * (columns - DIM16) + dq_place(row, column - box, columns) - column;
+    return box * rows.all + (rows.first + row) * (columns - DIM16) + dq_place(row, column - box, columns) - column;
 #else
     return 0;
 #endif
@@ -115,8 +114,8 @@ __device__ __forceinline__ void prepare_rows(const fa_params &p)
         if (!exists)
             return;
         for (int col = lane * 4; col < DIM16; col += GROUP * 4)
-            *reinterpret_cast<float4 *>(rows.dq_g + row * static_cast<fa_i64>(DIM16) + col +
-                                        dq_moved(rows.all, rows.first, row, col)) = make_float4(0, 0, 0, 0);
+            *reinterpret_cast<float4 *>(rows.dq_g + row * static_cast<fa_i64>(DIM16) + col + dq_moved(rows, row, col)) =
+                make_float4(0, 0, 0, 0);
         if (lane == 0) {
             const float lse = p.lse[(HAS_VARLEN ? 0 : seq.batch * p.lse_stride_b) + head * p.lse_stride_h +
                                     (seq.first_q + row) * p.lse_stride_s];
@@ -137,8 +136,7 @@ __device__ __forceinline__ void round_dq(const fa_params &p)
         const gradient_rows rows = gradients_of(p, seq, head);
         fa_element *to_g = query_rows(p.dq, seq, of_dq[0], of_dq[1], of_dq[2], head) + row * of_dq[2];
         for (int col = lane * 8; exists && col < FA_DIM; col += GROUP * 8) {
-            const float *from_g =
-                rows.dq_g + row * static_cast<fa_i64>(DIM16) + col + dq_moved(rows.all, rows.first, row, col);
+            const float *from_g = rows.dq_g + row * static_cast<fa_i64>(DIM16) + col + dq_moved(rows, row, col);
             const float4 a = *reinterpret_cast<const float4 *>(from_g),
                          b = *reinterpret_cast<const float4 *>(from_g + 4);
             const uint4 words = {
@@ -289,14 +287,13 @@ __device__ __forceinline__ void make_pairs(const fa_params &p, const key_block &
                                            const PUT &put)
 {
     float pair_p[2], pair_ds[2];
-    make_weights<BANDS, TILES8>(p, block, scores, key, row0, query, lse2_s, s,
-                                [&](int b, int t, int i, float weight, float product, float delta) {
-                                    pair_p[i % 2] = weight;
-                                    pair_ds[i % 2] = weight * (dp(b, t, i) - delta) * score_slope(scores, product);
-                                    if (i % 2 == 1)
-                                        put(b, t, i / 2, pack_elements(pair_p[0], pair_p[1]),
-                                            pack_elements(pair_ds[0], pair_ds[1]));
-                                });
+    const auto take = [&](int b, int t, int i, float weight, float product, float delta) {
+        pair_p[i % 2] = weight;
+        pair_ds[i % 2] = weight * (dp(b, t, i) - delta) * score_slope(scores, product);
+        if (i % 2 == 1)
+            put(b, t, i / 2, pack_elements(pair_p[0], pair_p[1]), pack_elements(pair_ds[0], pair_ds[1]));
+    };
+    make_weights<BANDS, TILES8>(p, block, scores, key, row0, query, lse2_s, s, take);
 }
 
 /* Which of the tiles of keys that add to the rows from row0 on the block's is, in their order. */

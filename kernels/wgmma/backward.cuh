@@ -228,7 +228,7 @@ __device__ __forceinline__ void add_dq(const float (&dq)[32], const gradient_row
             wait_for_turn(rows.turn_g + row0, 4 * DQ_PARTS * turn);
         if (count > 0)
             bulk_add_floats(rows.dq_g + first_row * static_cast<fa_i64>(DIM16) + column0 +
-                                dq_moved(rows.all, rows.first, first_row, column0),
+                                dq_moved(rows, first_row, column0),
                             smem_address(warp_s), count * columns * 4);
         tma_store_commit();
         if constexpr (DETERMINISTIC) {
@@ -239,12 +239,16 @@ __device__ __forceinline__ void add_dq(const float (&dq)[32], const gradient_row
     }
 }
 
-/* COLUMNS of dK or dV, `factor` times the sums. */
-template <int COLUMNS, int REGISTERS>
-__device__ __forceinline__ void store_sums(const float (&sums)[REGISTERS], float factor, fa_element *head_g,
-                                           fa_i64 stride, int first_key, int keys, int thread)
+/* dV, or dK: `scale` times the sums. */
+template <bool DV, int REGISTERS>
+__device__ __forceinline__ void store_sums(const float (&sums)[REGISTERS], const fa_params &p, const key_block &block,
+                                           int first_key, int thread)
 {
-    const int lane = thread % 32;
+    constexpr int COLUMNS = DV ? FA_DIM_V : FA_DIM;
+    const fa_i64 *strides = p.grad_stride[DV ? 3 : 2], stride = strides[2];
+    fa_element *head_g = key_rows(DV ? p.dv : p.dk, block.seq, strides[0], strides[1], stride, block.kv_head);
+    const float factor = DV ? 1.0f : p.scale;
+    const int lane = thread % 32, keys = block.seq.seq_kv;
     const bool aligned = stride % 2 == 0 && reinterpret_cast<unsigned long long>(head_g) % 4 == 0;
 #pragma unroll
     for (int h = 0; h < 2; ++h) {

@@ -74,7 +74,7 @@ cache=("--race --schedule random --page-size 1 --lengths 5:330,1:70,2:0" "--sche
 
 tile[wgmma_backward]="--op backward --n 128 --warps 12 --stages 2 --batch 1 --heads 2 --kv-heads 1"
 backward=("--race --schedule random --m 128 --seq 300 --seq-kv 140" "--race --schedule descending --m 128 --seq 300"
-    "--race --schedule ascending --m 128 --seq 300" "--schedule random --m 128 --seq 300 --seq-kv 140"
+    "--race --schedule ascending --m 128 --seq 300 --stages 1" "--schedule random --m 128 --seq 300 --seq-kv 140"
     "--race --schedule greedy --dim 128 --m 64 --seq 200 --seq-kv 140 --causal"
     "--race --schedule descending --m 128 --seq 300 --deterministic")
 tile[wgmma_backward:shared]="--op backward --m 64 --n 64 --warps 12 --stages 2 --batch 1 --heads 2 --kv-heads 1"
