@@ -5,6 +5,7 @@ A candidate circulates: its sweep's driver, a compiler on a core, a runner's che
 line in the leaderboard. Each stage serves as many candidates at once as it has servers, in the order of arrival.
 """
 
+import argparse
 import heapq
 import random
 
@@ -73,6 +74,7 @@ def simulate(machines, gpus, cold, shared, seconds=12.0):
 
 
 def main():
+    argparse.ArgumentParser(description=__doc__).parse_args()
     print("| GPUs | machines | one leaderboard, cold | one each, cold | of N times one GPU | one each, warm |")
     print("|---|---|---|---|---|---|")
     one = None

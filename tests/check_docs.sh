@@ -4,7 +4,7 @@
 #
 # usage: tests/check_docs.sh [--no-compile]
 #   --no-compile   what a table calls current is not compiled again
-# Exit: 0, 1 and a line per thing that is not true, 2 usage, 4 not run (no fa_bench, no jq).
+# Exit: 0, 1 and a line per thing that is not true, 2 usage, 4 not run (no fa_bench, jq or python3).
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -12,6 +12,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 flag=([no-compile]=0)
 parse_options "$@"
 need_bench
+command -v python3 >/dev/null || die 4 "NOT-RUN: no python3: run scripts/setup.sh"
 shopt -s nullglob
 
 bad=0
@@ -45,19 +46,10 @@ for doc in "${docs[@]}"; do
     done < <(grep -oE '\]\([^)]+\)' "$doc" | sed -E 's/^\]\((.*)\)$/\1/')
 done
 # Pictures are well-formed XML: a browser shows nothing of one that is not.
-python3 - docs/*.svg evidence/*/plots/*.svg <<'PYTHON' || bad=1
-import sys
-import xml.etree.ElementTree as xml
-
-bad = 0
-for name in sys.argv[1:]:
-    try:
-        xml.parse(name)
-    except xml.ParseError as error:
-        print(f"{name}: {error}")
-        bad = 1
-sys.exit(bad)
-PYTHON
+for file in docs/*.svg evidence/*/plots/*.svg; do
+    said=$(python3 -c 'import sys, xml.etree.ElementTree as xml; xml.parse(sys.argv[1])' "$file" 2>&1) ||
+        say "$file: ${said##*Error: }"
+done
 # Where a page says "`name` in `file`" the file has the name.
 # shellcheck disable=SC2016 # Markdown's backticks
 while IFS='|' read -r name file; do

@@ -88,9 +88,7 @@ def flashinfer:
     def name: "attention_\(.dtype)_h\(.heads)_kv\(.kv_heads)_d\(.dim)_\(mask)";
     def uuid: "\(.batch)x\(.seq_q)x\(.seq_kv)";
     def reference($p): [
-        "import torch",
-        "",
-        "",
+        "import torch\n\n",
         "def run(q, k, v):",
         "    group = q.shape[1] // k.shape[1]",
         "    k, v = (x.double().repeat_interleave(group, dim=1) for x in (k, v))",
@@ -104,8 +102,7 @@ def flashinfer:
     def definition: . as $p | (if .dtype == "bf16" then "bfloat16" else "float16" end) as $float |
         def tensor($shape; $about): {shape: $shape, dtype: $float, description: $about};
         {name: name, op_type: "attention", tags: ["source:fa_bench"],
-         description: ("softmax(scale * Q K^T + mask) V; the causal mask is aligned bottom-right, " +
-            "a row that sees no key is 0"),
+         description: "softmax(scale * Q K^T) V\(if .causal then ", causal, bottom-right; without keys 0" else "" end)",
          axes: {batch: {type: "var"}, seq_q: {type: "var"}, seq_kv: {type: "var"},
             heads: {type: "const", value: .heads}, kv_heads: {type: "const", value: .kv_heads},
             dim: {type: "const", value: .dim}},

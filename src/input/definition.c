@@ -6,7 +6,7 @@
 
 #include "input/published.h"
 
-static const cJSON *get(const cJSON *object, const char *key) { return fa_published_get(object, key); }
+static const cJSON *get(const cJSON *object, const char *key) { return cJSON_GetObjectItemCaseSensitive(object, key); }
 
 static fa_status read_lengths(const fa_published *p, int32_t *q, int32_t *kv, int32_t *count, fa_reason *why)
 {
@@ -79,9 +79,8 @@ static fa_status type_of(const fa_published *p, const char *const *names, int *t
 /* FP8: all tensors, or the cache alone. Descales are the bench's own. */
 static fa_status add_types(const fa_published *p, fa_definition_words *words, fa_reason *why)
 {
-    static const char *const of_q[] = {"q", "q_nope", "q_pe", NULL}, *const of_kv[] = {
-                                                                         "k",         "v",         "k_cache", "v_cache",
-                                                                         "ckv_cache", "kpe_cache", NULL};
+    static const char *const of_q[] = {"q", "q_nope", "q_pe", NULL};
+    static const char *const of_kv[] = {"k", "v", "k_cache", "v_cache", "ckv_cache", "kpe_cache", NULL};
     int q, kv;
     FA_TRY(type_of(p, of_q, &q, why));
     FA_TRY(type_of(p, of_kv, &kv, why));
@@ -111,7 +110,7 @@ static fa_status add_fixed(const fa_published *p, fa_definition_words *words, fa
     if (p->page_size > 0)
         add_value(words, "--page-size", p->page_size);
     add(words, "--strides");
-    add(words, "bshd");
+    add(words, p->head_major ? "packed" : "bshd");
     const bool causal = is_causal(p);
     if (p->prefill && !causal)
         return fa_refuse(why, FA_INFEASIBLE, "%s: it does not say that it is causal, as published ones do", p->name);

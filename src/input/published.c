@@ -10,12 +10,7 @@
 #include "base/file.h"
 #include "input/safetensors.h"
 
-const cJSON *fa_published_get(const cJSON *object, const char *key)
-{
-    return cJSON_GetObjectItemCaseSensitive(object, key);
-}
-
-static const cJSON *get(const cJSON *object, const char *key) { return fa_published_get(object, key); }
+static const cJSON *get(const cJSON *object, const char *key) { return cJSON_GetObjectItemCaseSensitive(object, key); }
 
 const cJSON *fa_published_input(const fa_published *p, const char *name)
 {
@@ -228,6 +223,19 @@ static fa_status know_inputs(const fa_published *p, const char *const known[], f
     return FA_PASS;
 }
 
+/* Whether Q's heads come before its rows: their axis has such a name, or is fixed where the other is not. */
+static bool is_head_major(const fa_published *p)
+{
+    const cJSON *shape = get(fa_published_input(p, "q"), "shape"), *axes = get(p->definition, "axes");
+    bool named[2], fixed[2];
+    for (int i = 0; i < 2; i++) {
+        const char *name = cJSON_GetStringValue(cJSON_GetArrayItem(shape, i + 1));
+        named[i] = name != NULL && (tolower((unsigned char)*name) == 'h' || strstr(name, "head") != NULL);
+        fixed[i] = name != NULL && get(get(axes, name), "value") != NULL;
+    }
+    return named[0] != named[1] ? named[0] : fixed[0] && !fixed[1];
+}
+
 /* Which of the operators it is, by its tensors. */
 static fa_status recognise(fa_published *p, fa_reason *why)
 {
@@ -245,6 +253,7 @@ static fa_status recognise(fa_published *p, fa_reason *why)
               : fa_published_input(p, "k_cache") != NULL ? FA_PUBLISHED_PAGED
               : k && !p->prefill && rank == 4            ? FA_PUBLISHED_DENSE
                                                          : FA_PUBLISHED_RAGGED;
+    p->head_major = p->kind == FA_PUBLISHED_DENSE && is_head_major(p);
     if (p->kind == FA_PUBLISHED_RAGGED && (!k || !p->prefill))
         return fa_refuse(why, FA_INFEASIBLE,
                          "%s: an operator that the bench does not have: it knows gqa_paged, gqa_ragged, mla_paged, and "
@@ -258,11 +267,11 @@ static fa_status read_sizes(fa_published *p, fa_reason *why)
 {
     const bool mla = p->kind == FA_PUBLISHED_MLA, paged = p->kind >= FA_PUBLISHED_PAGED;
     const char *const q = fa_published_q(p), *const k = paged ? "k_cache" : "k", *const v = paged ? "v_cache" : "v";
-    const int at = p->kind == FA_PUBLISHED_DENSE ? 2 : 1; /* of Q's heads */
-    const int64_t rope = mla ? fa_published_size(p, "q_pe", 2) : 0, nope = fa_published_size(p, q, at + 1);
+    const int last = p->kind == FA_PUBLISHED_DENSE ? 3 : 2, at = last - 1 - p->head_major; /* of Q's dim and heads */
+    const int64_t rope = mla ? fa_published_size(p, "q_pe", 2) : 0, nope = fa_published_size(p, q, last);
     const int64_t heads = fa_published_size(p, q, at);
     const int64_t kv_heads = mla ? 1 : fa_published_size(p, k, paged ? 2 : at);
-    const int64_t dim_v = mla ? nope : fa_published_size(p, v, paged ? 3 : at + 1);
+    const int64_t dim_v = mla ? nope : fa_published_size(p, v, paged ? 3 : last);
     const int64_t page_size = paged ? fa_published_size(p, mla ? "ckv_cache" : k, 1) : 0;
     if (heads < 1 || kv_heads < 1 || nope < 1 || rope < 0 || dim_v < 1 || page_size < 0 || rope + nope > 1 << 20)
         return fa_refuse(why, FA_INFEASIBLE, "%s: heads, dimensions and page size must be fixed axes", p->name);
@@ -321,8 +330,8 @@ static fa_status read_indptr(const fa_published *p, const char *name, int64_t to
 
 static fa_status read_dense(const fa_published *p, fa_starts *s, fa_reason *why)
 {
-    const int64_t batch = fa_published_size(p, "q", 0), q = fa_published_size(p, "q", 1),
-                  kv = fa_published_size(p, "k", 1);
+    const int64_t batch = fa_published_size(p, "q", 0), q = fa_published_size(p, "q", 1 + p->head_major),
+                  kv = fa_published_size(p, "k", 1 + p->head_major);
     if (batch < 1 || batch > FA_PUBLISHED_SEQUENCES || q < 1 || kv < 1)
         return fa_refuse(why, FA_USAGE, "--workload: the axes of %s do not say 1 to %d batches, and lengths", p->name,
                          FA_PUBLISHED_SEQUENCES);

@@ -14,7 +14,8 @@ typedef struct fa_published {
     const cJSON *workload; /* in the line; NULL without one */
     const char *name;
     fa_published_kind kind;
-    bool prefill; /* its queries have starts of their own */
+    bool prefill;    /* its queries have starts of their own */
+    bool head_major; /* dense tensors are [batch, heads, seq, dim], not [batch, seq, heads, dim] */
     int32_t heads, kv_heads, dim, dim_v, page_size;
 } fa_published;
 
@@ -22,7 +23,6 @@ typedef struct fa_published {
 fa_status fa_published_open(const char *definition, const char *workload, fa_published *p, fa_reason *why);
 void fa_published_close(fa_published *p);
 
-const cJSON *fa_published_get(const cJSON *object, const char *key);
 /* What the definition says of an input, and what the workload says of it; NULL: nothing. */
 const cJSON *fa_published_input(const fa_published *p, const char *name);
 const cJSON *fa_published_source(const fa_published *p, const char *name);

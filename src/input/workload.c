@@ -7,7 +7,7 @@
 #include "input/published.h"
 #include "input/safetensors.h"
 
-static const cJSON *get(const cJSON *object, const char *key) { return fa_published_get(object, key); }
+static const cJSON *get(const cJSON *object, const char *key) { return cJSON_GetObjectItemCaseSensitive(object, key); }
 
 /* A tensor of values, and where its columns lie in Q, K or V. */
 typedef struct tensor {
@@ -76,7 +76,9 @@ static fa_status copy_rows(const fa_published *p, const fa_problem *problem, con
                 const int64_t flat =
                     t->query ? fa_problem_flat(problem, b, h, row) : fa_problem_key_row(problem, b, h, row);
                 uint16_t *to = t->to + flat * t->width + t->first;
-                memcpy(to, file->data + (size_t)(from * t->heads + h) * row_bytes, row_bytes);
+                const int64_t at = p->head_major ? (from - row) * t->heads + h * (t->query ? s->q[1] : s->kv[1]) + row
+                                                 : from * t->heads + h;
+                memcpy(to, file->data + (size_t)at * row_bytes, row_bytes);
                 for (int32_t d = 0; d < t->columns; d++)
                     if (!fa_element_is_finite(problem->dtype, to[d]))
                         return fa_refuse(why, FA_USAGE, "--workload: %s is not finite in sequence %d, row %d", t->name,

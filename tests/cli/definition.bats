@@ -157,11 +157,12 @@ def row(t, index): # the last dimension at these indices
     for i, size in zip(index, t["shape"]): at = at * size + i
     return t["v"][at * t["shape"][-1]:(at + 1) * t["shape"][-1]]
 def whole(*values): return {"shape": [len(values)], "i": list(values)}
-if kind == "dense":
-    t = {"q": tensor(2, 3, 4, 16), "k": tensor(2, 5, 2, 16), "v": tensor(2, 5, 2, 24)}
+if dense := kind in ("dense", "heads"):
+    def at(b, i, h, *d): return (b, h, i, *d) if kind == "heads" else (b, i, h, *d)
+    t = {"q": tensor(*at(2, 3, 4, 16)), "k": tensor(*at(2, 5, 2, 16)), "v": tensor(*at(2, 5, 2, 24))}
     lengths, heads, group, scale, causal = [(3, 5), (3, 5)], 4, 2, 0.25, True
-    q, k, v = (lambda b, h, i: row(t["q"], (b, i, h))), (lambda b, h, j: row(t["k"], (b, j, h))), \
-        (lambda b, h, j: row(t["v"], (b, j, h)))
+    q, k, v = (lambda b, h, i: row(t["q"], at(b, i, h))), (lambda b, h, j: row(t["k"], at(b, j, h))), \
+        (lambda b, h, j: row(t["v"], at(b, j, h)))
 else:
     start, pages = [0, 2, 3], [4, 1, 3] # of two sequences: pages 4 and 1, page 3
     lengths, heads, scale, causal = [(1, 8), (1, 4)], 4, 0.25, False
@@ -200,7 +201,7 @@ def of(b, h, i): # a row of the output
     s = [scale * sum(x * y for x, y in zip(q(b, h, i), k(b, h // group, j))) for j in keys]
     w = [math.exp(x - max(s)) for x in s]
     return [sum(w[n] * v(b, h // group, j)[d] for n, j in enumerate(keys)) / sum(w) for d in range(len(v(b, 0, 0)))]
-batches = [[b] for b in range(2)] if kind == "dense" else [[0, 1]] # with lengths: one batch of all rows
+batches = [[b] for b in range(2)] if dense else [[0, 1]] # with lengths: one batch of all rows
 for some in batches:
     for h in range(heads):
         for b in some:
@@ -292,4 +293,14 @@ q_pe:bfloat16:n,h,kpe ckv_cache:bfloat16:all,ps,ckv kpe_cache:bfloat16:all,ps,kp
     decode >"$work/d.json"
     jq -nc '{axes: {n: 3, len: 4, pages: 6, all: 9}, inputs: {kv_indptr: {type: "custom"}}}' >"$work/w.jsonl"
     refused 3 "own Python makes kv_indptr" ./fa_bench --definition "$work/d.json" --workload "$work/w.jsonl" --select
+    # Heads before rows: told by the name of their axis, or because it is fixed.
+    values make heads "$work/data"
+    jq -nc --argjson inputs "$(of_file heads heads.safetensors q k v)" \
+        '{axes: {B: 2, Q: 3, KV: 5, num_heads: 4}, inputs: $inputs}' >"$work/data/w.jsonl"
+    for heads in num_heads N=4; do
+        definition sdpa_causal "B $heads G=2 Q KV D_k=16 D_v=24" "q:bfloat16:B,${heads%=*},Q,D_k \
+k:bfloat16:B,G,KV,D_k v:bfloat16:B,G,KV,D_v" >"$work/d.json"
+        run_values "$work/data/w.jsonl"
+        values judge heads "$work/dump"
+    done
 }

@@ -173,6 +173,8 @@ END
         "$work/t/definitions/attention/$name.json"
     jq -es 'length == 1 and .[0].workload.axes == {batch: 2, seq_q: 512, seq_kv: 512}' \
         "$work/t/workloads/attention/$name.jsonl"
+    ./fa_bench --select --definition "$work/t/definitions/attention/$name.json" \
+        --workload "$work/t/workloads/attention/$name.jsonl" | grep -F "B=2 H=8 S=512 D=64 FP16 full"
     jq -es 'length == 2 and all(.[]; .evaluation.status == "PASSED") and .[1].solution == "cublas"
         and .[0].evaluation.performance.latency_ms > 0' "$work/t/traces/fa_bench/attention/$name.jsonl"
 }
@@ -221,8 +223,9 @@ published() { # [JQ]
         jq -c --arg s "$status" '.status = $s | .reason = "made up" | .problem.causal = ($s == "error")
             | if $s == "wrong" then . else .timing = null | .check = null end' "$record"
     done >"$work/failures"
-    scripts/export.sh --format flashinfer --out "$work/t" "$record" "$work/failures"
-    "$python" - "$work/t" <<'END'
+    scripts/export.sh --format flashinfer --out "$work/ours" "$record" "$work/failures"
+    published
+    "$python" - "$work/ours" <<'END'
 import importlib, importlib.util, pathlib, sys, types
 root = pathlib.Path(sys.argv[1])
 where = pathlib.Path(importlib.util.find_spec("flashinfer_bench").origin).parent
@@ -246,21 +249,9 @@ traces = lines("traces/*/*/*.jsonl")
 assert sum(t.is_successful() for t in traces) == 1
 assert sorted(t.evaluation.status.value for t in traces) == [
     "COMPILE_ERROR", "COMPILE_ERROR", "INCORRECT_NUMERICAL", "PASSED", "RUNTIME_ERROR", "TIMEOUT"], traces
-END
-    rm -r "$work/t"
-    published # a published problem: the same classes read it back
-    "$python" - "$work/t" <<'END'
-import importlib, importlib.util, pathlib, sys, types
-root = pathlib.Path(sys.argv[1])
-where = pathlib.Path(importlib.util.find_spec("flashinfer_bench").origin).parent
-for name, path in ("flashinfer_bench", where), ("flashinfer_bench.data", where / "data"):
-    sys.modules[name] = types.ModuleType(name)
-    sys.modules[name].__path__ = [str(path)]
-Definition = importlib.import_module("flashinfer_bench.data.definition").Definition
-Trace = importlib.import_module("flashinfer_bench.data.trace").Trace
+root = root.parent / "t" # a published problem: the same classes read it back
 definition, = (Definition.model_validate_json(f.read_text()) for f in root.glob("definitions/*/*.json"))
 assert definition.const_axes == {"num_qo_heads": 8, "num_kv_heads": 2, "head_dim": 64, "page_size": 16}, definition
-lines = lambda pattern: [Trace.model_validate_json(t) for f in root.glob(pattern) for t in f.read_text().splitlines()]
 workload, = lines("workloads/*/*.jsonl")
 traces = lines("traces/*/*/*.jsonl")
 assert workload.is_workload_trace() and all(t.workload == workload.workload for t in traces)

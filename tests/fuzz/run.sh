@@ -18,6 +18,7 @@ opt=([seconds]=5 [json]=$build/fuzz/fuzz.json)
 many=([only]='')
 parse_options "$@"
 need_number 1 seconds
+need_jq
 seconds=${opt[seconds]} json=${opt[json]}
 mapfile -t only < <(values_of only)
 [[ ${#only[@]} -gt 0 ]] || only=(options spec log npy cubin json)
@@ -28,13 +29,12 @@ mkdir -p "$build/fuzz"
     sed -nE 's/^FA_(INT|REAL|WORD|SET|LIST|VS|TEXT|FLAG)\("([^"]+)".*/"--\2"/p' src/input/options.def
     sed -nE 's/^#define FA_[A-Z]+_WORDS "(.*)"$/\1/p' src/input/*.h | tr '|' '\n' | sed 's/.*/"&"/'
 } >"$build/fuzz/words.dict"
-lines=$(mktemp)
-trap 'rm -f "$lines"' EXIT
+make_work
 
 say() { # VERDICT NAME EXECUTIONS SECONDS NOTE
     printf '%-7s %-8s %10d executions in %d s%s\n' "$1" "$2" "$3" "$4" "${5:+: $5}"
     jq -nc --arg verdict "$1" --arg name "$2" --argjson executions "$3" --argjson seconds "$4" --arg note "$5" \
-        '{name: $name, verdict: $verdict, executions: $executions, seconds: $seconds, note: $note}' >>"$lines"
+        '{name: $name, verdict: $verdict, executions: $executions, seconds: $seconds, note: $note}' >>"$work/lines"
 }
 
 for name in "${only[@]}"; do
@@ -66,6 +66,6 @@ for name in "${only[@]}"; do
         tail -n 20 "$log" >&2
     fi
 done
-lib=tests jqf summaries/fuzz -s "$lines" >"$json"
+lib=tests jqf summaries/fuzz -s "$work/lines" >"$json"
 jq -e 'all(.targets[]; .verdict == "NOT-RUN")' "$json" >/dev/null && exit 4
 jq -e '.failed == 0' "$json" >/dev/null

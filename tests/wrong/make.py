@@ -39,11 +39,12 @@ def rows_of(table):
     return [line.split("\t") for line in lines if not line.startswith("# ")]
 
 
+if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
+    sys.exit(__doc__)
 folder = pathlib.Path(sys.argv[1])
 folder.mkdir(parents=True, exist_ok=True)
-names = sys.argv[2:]
-named = names[:1] == ["--named"]
-names = names[named:]
+named = sys.argv[2:3] == ["--named"]
+names = sys.argv[2 + named:]
 rows = rows_of("named.tsv" if named else "wrong.tsv")
 if names == ["--bases"]:
     bases = dict.fromkeys(row[1] for row in rows)
