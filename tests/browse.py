@@ -159,7 +159,7 @@ def main(arguments):
         return 2
     program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if not program:
-        print("NOT-RUN: no chromium: run scripts/setup.sh", file=sys.stderr)
+        print("NOT-RUN: no chromium: apt install chromium", file=sys.stderr)
         return 4
     wrong = 0
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:

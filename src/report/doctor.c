@@ -30,11 +30,17 @@ static const struct {
     {"optuna", A_MODULE, "evo_sweep.sh --strategy tpe", SETUP_TEST},
     {"torch", A_MODULE, "peers.sh, parity.sh", "python3 -m pip install torch"},
     {"parallel", A_PROGRAM, "evo_sweep.sh on other hosts", SETUP_TEST},
+    {"sbatch", A_PROGRAM, "evo_slurm.sh", "apt install slurm-client"},
     {"gnuplot", A_PROGRAM, "pictures of report.sh", SETUP_TEST},
+    {"chromium", A_PROGRAM, "tests/browse.py", "apt install chromium"},
     {"ncu", A_PROGRAM, "ncu_profile.sh", TOOLKIT},
     {"compute-sanitizer", A_PROGRAM, "ci_gate.sh --sanitize", TOOLKIT},
     {"git", A_PROGRAM, "evidence of a commit", SETUP_CHECK},
     {"bats", A_PROGRAM, "make test", SETUP_TEST},
+    {"jsonschema", A_MODULE, "make test: records by their schema", SETUP_TEST},
+    {"shellcheck", A_PROGRAM, "make test: scripts", SETUP_TEST},
+    {"clang-format", A_PROGRAM, "make test: the layout of C", SETUP_CHECK},
+    {"debootstrap", A_PROGRAM, "tests/portable.sh", "scripts/setup.sh all"},
     {"clang", A_PROGRAM, "make fuzz", "apt install clang"},
 };
 
@@ -97,11 +103,10 @@ static void say_libraries(void)
         if (row->traits.headers == NULL)
             continue;
         const bool there = fa_headers_find(row, &headers, &why) == FA_PASS;
-        char *use = fa_format("--kernel %s", row->name);
-        char *brings = fa_format("scripts/setup.sh %s", row->traits.headers);
+        char use[64], brings[64];
+        snprintf(use, sizeof use, "--kernel %s", row->name);
+        snprintf(brings, sizeof brings, "scripts/setup.sh %s", row->traits.headers);
         say(there, row->traits.headers, use, there ? headers.folder : brings);
-        free(brings);
-        free(use);
     }
 }
 
