@@ -45,9 +45,11 @@ def one_file($launcher):
     macros + ($sources[0]["\(.kernel).cu"] | inlined([]).text) + "\n" + $sources[0]["launch.cuh"] + "\n" +
     $sources[0][$launcher];
 
+def rule: if .scale == null or (.scale * .scale * .dim - 1 | fabs) < 1e-4 then mask
+    else "\(mask)_scale\(.scale | tostring | sub("[.]"; "p"))" end;
 # What the task folders of KernelBench and robust-kbench share: their problem in PyTorch. The reference is PyTorch's own
 # attention: these benches time it as the baseline.
-def task: "attention_b\(.batch)_h\(.heads)_kv\(.kv_heads)_q\(.seq_q)_kv\(.seq_kv)_d\(.dim)_\(mask)";
+def task: "attention_b\(.batch)_h\(.heads)_kv\(.kv_heads)_q\(.seq_q)_kv\(.seq_kv)_d\(.dim)_\(rule)";
 
 # Dense attention alone: no option of docs/features.md, no gradients.
 def dense: .problem | (.dim_v // .dim) == .dim and (.op // "forward") == "forward" and .kv_dtype != "e4m3" and
@@ -85,7 +87,7 @@ def csv:
 # A FlashInfer Trace folder. Lines of one path belong to one file. A definition is attention with fixed heads, dim and
 # mask; batch and lengths are the workload's. A record of --definition and --workload keeps these: row.published.
 def flashinfer:
-    def name: "attention_\(.dtype)_h\(.heads)_kv\(.kv_heads)_d\(.dim)_\(mask)";
+    def name: "attention_\(.dtype)_h\(.heads)_kv\(.kv_heads)_d\(.dim)_\(rule)";
     def uuid: "\(.batch)x\(.seq_q)x\(.seq_kv)";
     def reference($p): [
         "import torch\n\n",

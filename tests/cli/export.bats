@@ -167,7 +167,9 @@ END
 
 @test "FlashInfer: a folder of definitions, workloads and traces" {
     refused 2 "needs --out FOLDER" scripts/export.sh --format flashinfer "$(ladder)/mma.json"
-    scripts/export.sh --format flashinfer --out "$work/t" "$(ladder)"/{mma,cublas}.json
+    jq -c '.problem.scale = 0.5' "$(ladder)/mma.json" >"$work/scaled" # another problem
+    scripts/export.sh --format flashinfer --out "$work/t" "$(ladder)"/{mma,cublas}.json "$work/scaled"
+    jq -e '.reference | test(" 0.5\n")' "$work"/t/definitions/attention/*_full_scale0p5.json
     local name=attention_fp16_h8_kv8_d64_full
     jq -e '.axes.heads == {type: "const", value: 8} and (.reference | test("0.125"))' \
         "$work/t/definitions/attention/$name.json"
