@@ -42,18 +42,11 @@ many_files=0
 need_jq
 [[ ${#words[@]} -gt 0 ]] || die 2 "takes a FILE or FOLDER with records (see --help)"
 
-lines_of() { # FILE or FOLDER
-    local file=$1
-    if [[ -d $file ]]; then
-        file=$file/leaderboard.jsonl
-        [[ -e $file ]] || file+=.gz
-    fi
-    read_json result "$file"
-}
-
 make_work
 for file in "${words[@]}"; do
-    lines_of "$file"
+    [[ ! -d $file ]] || file=$file/leaderboard.jsonl
+    [[ -e $file || ! -e $file.gz ]] || file+=.gz
+    read_json result "$file"
 done >"$work/lines"
 # Records of --definition and --workload: what these files say, by their names, {} where there are none.
 while IFS=$'\t' read -r definition workload; do
