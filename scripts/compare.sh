@@ -36,11 +36,7 @@ need_jq
 make_work
 number=-1
 for file in "${words[@]}"; do
-    if [[ -d $file ]]; then
-        found=$(either "$file/leaderboard.jsonl")
-        [[ -n $found ]] || die 2 "no leaderboard.jsonl in '$file'"
-        file=$found
-    fi
+    [[ ! -d $file ]] || found=$(either "$file/leaderboard.jsonl") file=${found:-$file/leaderboard.jsonl}
     number=$((number + 1))
     read_json compared "$file" >"$work/read"
     jqf compare/cases -c --argjson file "$number" --argjson tiles "${flag[tiles]}" \
