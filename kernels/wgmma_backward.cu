@@ -11,7 +11,7 @@
  * Loads: a third warpgroup brings Q, K and V by TMA, and dO and the rows' numbers by cp.async: no map describes dO.
  * Around it: fa_before and fa_after of mma/gradients.cuh.
  * Builds on: mma_backward, wgmma.
- * Knobs: stages. m is 128, above dim 64 it is 64. n is 128, above dim 128 it is 64. warps is 12.
+ * Knobs: stages. Fixed: warps 12; m 128 up to dim 64, else 64; n 128 up to dim 128, else 64.
  * Limits: dim a multiple of 8 up to 256, dim-v up to dim; rows on 16 bytes; lengths, windows, chunks, softcap, sinks,
  *   ALiBi. */
 #include "wgmma/backward.cuh"

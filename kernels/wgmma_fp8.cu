@@ -258,6 +258,7 @@ __device__ __forceinline__ void consume(const shared_layout &at, const fa_params
         if (++stage == STAGES)
             stage = 0, phase ^= 1;
     }
+    /* The row again from the thread's index: kept over the loop, it would spill. */
     store_band(c.o, c.m, c.l, p, tile, consumer * 64 + reload_thread_index() / 32 % 4 * 16 + lane / 4);
 }
 

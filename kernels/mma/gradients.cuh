@@ -230,9 +230,9 @@ __device__ __forceinline__ bool find_keys(key_block &block, const fa_params &p)
     return true;
 }
 
-/* S^T becomes P^T, of BANDS times 16 keys from `key` of the block on, and TILES8 times 8 queries from row row0 + query
- * on. A lane has the accumulators of mma.sync: s(b, t, i) is register i of band b and tile t; put(b, t, i, weight,
- * product, delta) takes it, with the register of S^T. lse2_s: of the FA_M rows from row0 on, then delta. MASKED: some
+/* P^T of S^T: BANDS times 16 keys from `key` of the block on, TILES8 times 8 queries from row row0 + query on.
+ * s(b, t, i) is accumulator i of mma.sync in band b and tile t. put(b, t, i, weight, product, delta) takes its element
+ * of P^T, of S^T, and its row's delta. lse2_s: the log-sum-exp of the FA_M rows from row0 on, then delta. MASKED: some
  * rows do not see some of the keys. */
 template <bool MASKED, int BANDS, int TILES8, class S, class PUT>
 __device__ __forceinline__ void make_weights_of(const fa_params &p, const key_block &block, const head_scores &scores,

@@ -39,8 +39,8 @@ __device__ __forceinline__ key_tiles find_keys(const fa_params &p, const packed_
     return keys;
 }
 
-/* CHUNK: elements of K or V in 16 bytes. pitch_of: elements of a row in shared memory, an odd number of chunks, so that
- * ldmatrix reads without bank conflicts. */
+/* A chunk has 16 bytes of K or V; CHUNK counts its elements. pitch_of: elements from row to row in shared memory. The
+ * number of chunks is odd: ldmatrix reads without bank conflicts. */
 constexpr int CHUNK = 16 / sizeof(fa_element_kv);
 __host__ __device__ constexpr int pitch_of(int columns) { return (ceil_div(columns, 16) * 16 / CHUNK | 1) * CHUNK; }
 

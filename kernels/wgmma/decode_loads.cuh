@@ -1,5 +1,5 @@
-/* How wgmma_decode brings K and V to its rings: by TMA, by TMA out of pages, or from an FP8 cache. The cache may have
- * pages of any size. The producer's warpgroup copies its bytes by cp.async and converts them in shared memory. A thread
+/* wgmma_decode's loads of K and V: by TMA, by TMA out of pages, or from an FP8 cache with pages of any size. The
+ * producer's warpgroup copies the bytes of an FP8 cache by cp.async and converts them in shared memory. A thread
  * converts the pieces that it has copied: its copies need no barrier. */
 #pragma once
 
@@ -19,8 +19,8 @@ constexpr int RAW_PIECES = FA_FP8_KV ? FA_N * DIM_PAD / 16 : 0; /* of 16 element
 constexpr int RAW_BYTES = FA_STAGES * 2 * RAW_PIECES * 16;
 
 #if FA_FP8_KV
-/* Where a piece of 16 elements is in a tile: its row, its box, its number in the box. Eight lanes have four pieces of a
- * row and four of the next, which fall in different banks once they are converted. */
+/* The place of 16 elements in a tile: row, box, number in the row of the box. Eight lanes have four pieces of one row
+ * and four of the next. Converted, these fall in different banks. */
 struct raw_piece {
     int row, box, chunk;
 };
