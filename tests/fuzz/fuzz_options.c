@@ -64,6 +64,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (fa_problem_make(&options, &problem, &why) == FA_PASS) {
             FA_ASSERT(isfinite(fa_problem_flop(&problem)) && problem.heads % problem.kv_heads == 0);
             fa_spec_make(&options, &problem, &spec, &why);
+            fa_problem_free(&problem);
         }
     } else {
         FA_ASSERT(why.text[0] != '\0', "a refusal without a reason");

@@ -2,7 +2,7 @@
 """Damaged JSON for the scripts that read it: each must end with one of its own exit codes and, where it refuses, in
 words.
 
-usage: tests/fuzz/json_mutations.py [--seconds N] [--seed N]
+usage: tests/fuzz/json_mutations.py [--seconds N | --runs N] [--seed N]
 A stand-in for fa_bench hands out mutated records (FA_MUTANT) to evo_test_one.sh and evo_sweep.sh, and evo_sweep.sh
 finds mutated leaderboards. A finding is kept in build/fuzz/json-finding-*, and the exit code is then 1."""
 import argparse
@@ -83,6 +83,7 @@ def mutant(record, rng):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--seconds', type=float, default=5)
+    parser.add_argument('--runs', type=int, default=0)
     parser.add_argument('--seed', type=int, default=1)
     options = parser.parse_args()
     rng = random.Random(options.seed)
@@ -104,7 +105,7 @@ def main():
     environment = dict(os.environ, FA_BENCH=stand_in, FA_MUTANT=paths['mutant'], FA_REGISTRY=paths['registry'])
     runs = findings = 0
     end = time.monotonic() + options.seconds
-    while time.monotonic() < end or runs < 4:
+    while runs < options.runs if options.runs else time.monotonic() < end or runs < 4:
         target = rng.choice(['evo_test_one', 'evo_test_one', 'evo_test_one', 'sweep_record', 'sweep_log'])
         out_dir = os.path.join(work, 'board')
         shutil.rmtree(out_dir, ignore_errors=True)

@@ -2,8 +2,9 @@
 # Runs the fuzzers on the committed corpus and what they grew from it, and the scripts that read JSON on damaged
 # records.
 #
-# usage: tests/fuzz/run.sh [--seconds N] [--only NAME] [--json FILE] [--help]
+# usage: tests/fuzz/run.sh [--seconds N | --runs N] [--only NAME] [--json FILE] [--help]
 #   --seconds N   per fuzzer (default 5); what is new goes to build/fuzz/corpus, a crash to build/fuzz
+#   --runs N      N executions (json: N / 1000) from a fixed seed on the committed corpus alone: the same each time
 #   --only NAME   options, spec, log, npy, cubin or json (repeatable)
 #   --json FILE   the executions, as JSON (default build/fuzz/fuzz.json)
 # One line per fuzzer: "PASS|FAIL|NOT-RUN name executions". Exit: 0 clean, 1 a crash, 2 usage, 4 nothing could run.
@@ -14,12 +15,13 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . scripts/lib/common.sh
 script=tests/fuzz/run.sh
 build=${BUILD:-build}
-opt=([seconds]=5 [json]=$build/fuzz/fuzz.json)
+opt=([seconds]=5 [runs]=0 [json]=$build/fuzz/fuzz.json)
 many=([only]='')
 parse_options "$@"
 need_number 1 seconds
+need_number 0 runs
 need_jq
-seconds=${opt[seconds]} json=${opt[json]}
+json=${opt[json]}
 mapfile -t only < <(values_of only)
 [[ ${#only[@]} -gt 0 ]] || only=(options spec log npy cubin json)
 mkdir -p "$build/fuzz"
@@ -30,6 +32,10 @@ mkdir -p "$build/fuzz"
     sed -nE 's/^#define FA_[A-Z]+_WORDS "(.*)"$/\1/p' src/input/*.h | tr '|' '\n' | sed 's/.*/"&"/'
 } >"$build/fuzz/words.dict"
 make_work
+limit=("-max_total_time=${opt[seconds]}") limit_json=(--seconds "${opt[seconds]}") grown=$build/fuzz/corpus
+if [[ ${opt[runs]} -gt 0 ]]; then
+    limit=("-runs=${opt[runs]}" -seed=1) limit_json=(--runs "$((opt[runs] / 1000 + 1))") grown=$work/corpus
+fi
 
 say() { # VERDICT NAME EXECUTIONS SECONDS NOTE
     printf '%-7s %-8s %10d executions in %d s%s\n' "$1" "$2" "$3" "$4" "${5:+: $5}"
@@ -38,31 +44,31 @@ say() { # VERDICT NAME EXECUTIONS SECONDS NOTE
 }
 
 for name in "${only[@]}"; do
-    log=$build/fuzz/$name.log code=0
+    log=$build/fuzz/$name.log code=0 began=$SECONDS
     if [[ $name == json ]]; then
-        tests/fuzz/json_mutations.py --seconds "$seconds" >"$log" 2>&1 || code=$?
+        tests/fuzz/json_mutations.py "${limit_json[@]}" >"$log" 2>&1 || code=$?
     elif [[ ! -x $build/fuzz/fuzz_$name ]]; then
         say NOT-RUN "$name" 0 0 "no $build/fuzz/fuzz_$name: make fuzz-binaries (clang with libFuzzer)"
         continue
     else
         seeds=tests/fuzz/corpus/$name
-        mkdir -p "$build/fuzz/corpus/$name"
+        mkdir -p "$grown/$name"
         if [[ ! -d $seeds ]]; then # text: "==== FUZZER NAME" before each seed
             rm -rf "$build/fuzz/seeds/$name" && mkdir -p "$build/fuzz/seeds/$name"
             awk -v name="$name" -v to="$build/fuzz/seeds/$name/" '/^==== / {file = $2 == name ? to $3 : ""; next}
                 file {print >file}' tests/fuzz/corpus/seeds.txt
             seeds=$build/fuzz/seeds/$name
         fi
-        "$build/fuzz/fuzz_$name" -dict="$build/fuzz/words.dict" -max_total_time="$seconds" -timeout=10 \
+        "$build/fuzz/fuzz_$name" -dict="$build/fuzz/words.dict" "${limit[@]}" -timeout=10 \
             -max_len=8192 -print_final_stats=1 \
-            -artifact_prefix="$build/fuzz/crash-$name-" "$build/fuzz/corpus/$name" "$seeds" >"$log" \
+            -artifact_prefix="$build/fuzz/crash-$name-" "$grown/$name" "$seeds" >"$log" \
             2>&1 || code=$?
     fi
     runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log" | tail -n 1)
     if [[ $code -eq 0 && ${runs:-0} -gt 0 ]]; then
-        say PASS "$name" "$runs" "$seconds" ""
+        say PASS "$name" "$runs" $((SECONDS - began)) ""
     else
-        say FAIL "$name" "${runs:-0}" "$seconds" "exit $code, see $log"
+        say FAIL "$name" "${runs:-0}" $((SECONDS - began)) "exit $code, see $log"
         tail -n 20 "$log" >&2
     fi
 done
