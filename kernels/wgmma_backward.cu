@@ -140,8 +140,8 @@ __device__ __forceinline__ void consume(const fa_params &p, const key_block &blo
     for (; loop.left > 0; advance(loop, block))
         consume_tile(p, block, w, loop, at, smem);
     tma_store_wait_read();
-    store_sums<false>(w.dk, p, block, block.key0 + group * 64, thread);
-    store_sums<true>(w.dv, p, block, block.key0 + group * 64, thread);
+    store_sums<false>(w.dk, p, block, block.key0 + group * 64, at.base + DQ_AT + group * DQ_BYTES, thread);
+    store_sums<true>(w.dv, p, block, block.key0 + group * 64, at.base + DQ_AT + group * DQ_BYTES, thread);
 }
 
 /* With shared keys: the warpgroup's parts of dQ of a tile. Of an odd number, the last is now one's, now the other's. */
@@ -237,7 +237,7 @@ __device__ __forceinline__ void consume_shared(const fa_params &p, const key_blo
         add_parts(p, block, before, at, smem, DV, thread);
     }
     tma_store_wait_read();
-    store_sums<DV>(sums, p, block, block.key0, thread);
+    store_sums<DV>(sums, p, block, block.key0, at.base + DQ_AT + DV * DQ_BYTES, thread);
 }
 
 extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_constant__ fa_params p)

@@ -118,7 +118,8 @@ __device__ __forceinline__ void produce(const fa_params &p, const key_block &blo
     const int first_query = HAS_VARLEN ? p.seq_q - seq.seq_q : 0;
     const int of_queries = HAS_VARLEN ? seq.first_q + seq.seq_q : seq.batch;
     query_loop loop = first_query_tile(p, block);
-    if (thread == 0 && loop.left > 0) {
+    const bool leads = uniform_by_shuffle(thread / 32) == 0;
+    if (leads && loop.left > 0 && elect_one()) {
         mbarrier_arrive_expect(at.keys_bar, K_BYTES + V_BYTES);
         for (int box = 0; box < BOXES; ++box) {
             tma_load(at.base + box * K_BOX_BYTES, &p.k_map, at.keys_bar, box * 64, first_key, block.kv_head, of_keys);
@@ -130,7 +131,7 @@ __device__ __forceinline__ void produce(const fa_params &p, const key_block &blo
     for (; loop.left > 0; advance(loop, block)) {
         const unsigned full = at.full_bar + 8 * stage_of(loop), to = at.base + q_of(loop);
         mbarrier_wait(at.empty_bar + 8 * stage_of(loop), phase_of(loop) ^ 1);
-        if (thread == 0) {
+        if (leads && elect_one()) {
             mbarrier_arrive_expect(full, Q_BYTES);
             for (int box = 0; box < BOXES; ++box)
                 tma_load(to + box * Q_BOX_BYTES, &p.q_map, full, box * 64, first_query + loop.tile * M, loop.head,
@@ -150,10 +151,11 @@ __device__ __forceinline__ void produce(const fa_params &p, const key_block &blo
 template <int COLUMNS>
 __device__ __forceinline__ void issue_scores(float (&s)[M / 2], unsigned keys_at, unsigned queries_at)
 {
+    const unsigned keys = descriptor_start(keys_at), queries = descriptor_start(queries_at);
 #pragma unroll
     for (int step = 0; step < COLUMNS / 16; ++step)
-        wgmma<M>::ss(s, wgmma_descriptor(descriptor_start(keys_at + step / 4 * K_BOX_BYTES + step % 4 * 32)),
-                     wgmma_descriptor(descriptor_start(queries_at + step / 4 * Q_BOX_BYTES + step % 4 * 32)), step > 0);
+        wgmma<M>::ss(s, wgmma_descriptor(keys + descriptor_start(step / 4 * K_BOX_BYTES + step % 4 * 32)),
+                     wgmma_descriptor(queries + descriptor_start(step / 4 * Q_BOX_BYTES + step % 4 * 32)), step > 0);
 }
 
 /* The warp has used a stage. */
@@ -169,23 +171,23 @@ template <int REGISTERS, int PAIRS>
 __device__ __forceinline__ void issue_sums(float (&sums)[REGISTERS], const unsigned (&pairs)[PAIRS], unsigned rows_at,
                                            int accumulate)
 {
+    const unsigned rows = descriptor_start(rows_at) + descriptor_leading(Q_BOX_BYTES);
 #pragma unroll
     for (int step = 0; step < PAIRS / 4; ++step)
-        wgmma<2 * REGISTERS>::rs_n(
-            sums, &pairs[4 * step],
-            wgmma_descriptor(descriptor_start(rows_at + step * 16 * BOX_ROW_BYTES) + descriptor_leading(Q_BOX_BYTES)),
-            step > 0 ? 1 : accumulate);
+        wgmma<2 * REGISTERS>::rs_n(sums, &pairs[4 * step],
+                                   wgmma_descriptor(rows + descriptor_start(step * 16 * BOX_ROW_BYTES)),
+                                   step > 0 ? 1 : accumulate);
 }
 
 /* A part of dQ = dS K: 64 rows of all columns, or all rows of 64 columns. */
 __device__ __forceinline__ void issue_dq(float (&dq)[32], unsigned ds_at, unsigned k_at, int part)
 {
-    const unsigned rows_at = ds_at + (BY_COLUMNS ? 0 : part * 64 * BOX_ROW_BYTES);
-    const unsigned columns_at = k_at + (BY_COLUMNS ? part * K_BOX_BYTES : 0);
+    const unsigned rows = descriptor_start(ds_at + (BY_COLUMNS ? 0 : part * 64 * BOX_ROW_BYTES));
+    const unsigned columns = descriptor_start(k_at + (BY_COLUMNS ? part * K_BOX_BYTES : 0));
 #pragma unroll
     for (int step = 0; step < N / 16; ++step)
-        wgmma<64>::ss_n(dq, wgmma_descriptor(descriptor_start(rows_at + step / 4 * Q_BOX_BYTES + step % 4 * 32)),
-                        wgmma_descriptor(descriptor_start(columns_at + step * 16 * BOX_ROW_BYTES)), step > 0);
+        wgmma<64>::ss_n(dq, wgmma_descriptor(rows + descriptor_start(step / 4 * Q_BOX_BYTES + step % 4 * 32)),
+                        wgmma_descriptor(columns + descriptor_start(step * 16 * BOX_ROW_BYTES)), step > 0);
 }
 
 /* dS^T of the warpgroup's 64 keys to its box of dS: rows are queries. */
@@ -239,29 +241,37 @@ __device__ __forceinline__ void add_dq(const float (&dq)[32], const gradient_row
     }
 }
 
-/* dV, or dK: `scale` times the sums. */
+/* dV, or dK: `scale` times the sums. A warp stores its 16 rows as whole lines, by way of its share of dq_at. */
 template <bool DV, int REGISTERS>
 __device__ __forceinline__ void store_sums(const float (&sums)[REGISTERS], const fa_params &p, const key_block &block,
-                                           int first_key, int thread)
+                                           int first_key, unsigned dq_at, int thread)
 {
-    constexpr int COLUMNS = DV ? FA_DIM_V : FA_DIM;
-    const fa_i64 *strides = p.grad_stride[DV ? 3 : 2], stride = strides[2];
-    fa_element *head_g = key_rows(DV ? p.dv : p.dk, block.seq, strides[0], strides[1], stride, block.kv_head);
+    const fa_i64 *strides = p.grad_stride[DV ? 3 : 2];
+    const int lane = thread % 32, warp_row = thread / 32 * 16, columns = (DV ? FA_DIM_V : FA_DIM) - lane % 8 * 8;
+    const int keys = block.seq.seq_kv - first_key - warp_row;
+    fa_element *rows_g = key_rows(DV ? p.dv : p.dk, block.seq, strides[0], strides[1], strides[2], block.kv_head) +
+                         (first_key + warp_row) * strides[2] + lane % 8 * 8;
     const float factor = DV ? 1.0f : p.scale;
-    const int lane = thread % 32, keys = block.seq.seq_kv;
-    const bool aligned = stride % 2 == 0 && reinterpret_cast<unsigned long long>(head_g) % 4 == 0;
+    __syncwarp(); /* what was there has been read */
 #pragma unroll
-    for (int h = 0; h < 2; ++h) {
-        const int key = first_key + thread / 32 * 16 + lane / 4 + h * 8;
-        fa_element *row_g = head_g + key * stride + lane % 4 * 2;
-        if (key < keys && aligned)
+    for (int box = 0; box < REGISTERS / 32; ++box) {
+        const unsigned box_at = dq_at + (warp_row * 2 + box % 2 * 16) * BOX_ROW_BYTES;
 #pragma unroll
-            for (int i = 2 * h; i / 4 * 8 < COLUMNS; i += 4)
-                *reinterpret_cast<unsigned *>(row_g + i / 4 * 8) =
-                    pack_elements(sums[i] * factor, sums[i + 1] * factor);
-        else if (key < keys)
+        for (int i = 0; i < 4; ++i) {
+            const float *from = sums + box * 32 + i * 8;
+            const unsigned four[4] = {
+                pack_elements(from[0] * factor, from[1] * factor), pack_elements(from[2] * factor, from[3] * factor),
+                pack_elements(from[4] * factor, from[5] * factor), pack_elements(from[6] * factor, from[7] * factor)};
+            stmatrix_x4_at(box_at + lane % 16 * BOX_ROW_BYTES + (i * 2 + lane / 16 ^ lane % 8) * 16, four);
+        }
+        __syncwarp();
 #pragma unroll
-            for (int i = 2 * h; i / 4 * 8 < COLUMNS; i += 4)
-                store_pair(row_g + i / 4 * 8, sums[i] * factor, sums[i + 1] * factor);
+        for (int i = 0; i < 4; ++i) {
+            const int row = i * 4 + lane / 8;
+            uint4 chunk;
+            ld_shared_16_at(chunk, box_at + row * BOX_ROW_BYTES + (lane % 8 ^ row % 8) * 16);
+            if (row < keys && box * 64 < columns)
+                st_global_16(rows_g + row * strides[2] + box * 64, chunk);
+        }
     }
 }
