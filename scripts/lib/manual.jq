@@ -78,7 +78,7 @@ def presets:
     "`--preset NAME` stands for the options of a row; an option given beside it wins. Heads, dimensions, windows and",
     "scales are those of the model's `config.json` (the source); batches and lengths are examples of ours: a prompt",
     "(prefill), or one new token for each request over a paged cache (decode). A model whose layers differ has several",
-    "rows. A window of W keys is `W-1,0`. The default kernel serves dense attention alone: give `--kernel`.", "",
+    "rows. A window of W keys is `W-1,0`. Without `--kernel` the first default that serves it runs.", "",
     "```sh",
     "./fa_bench --kernel light --preset gpt-oss --device emu --heads 8 --kv-heads 1 --seq 160 --seeds 1 --check cpu",
     "./fa_bench --preset llama-3-8b-prefill,llama-3-8b-decode --select --arch sm_90a", "```", "",

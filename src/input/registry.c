@@ -46,22 +46,35 @@ size_t fa_registry_count(void) { return sizeof rows / sizeof rows[0]; }
 
 const fa_kernel_row *fa_registry_at(size_t index) { return &rows[index]; }
 
-const fa_kernel_row *fa_registry_default(bool backward)
+static const fa_kernel_row *row_of(const char *name)
 {
     for (size_t i = 0; i < fa_registry_count(); i++)
-        if (rows[i].traits.is_default && rows[i].traits.backward == backward)
+        if (strcmp(rows[i].name, name) == 0)
             return &rows[i];
-    return &rows[0];
+    FA_ASSERT(false, "no kernel %s", name);
+}
+
+const fa_kernel_row *fa_registry_default(bool backward, int32_t rank)
+{
+    for (size_t i = 0; i < fa_registry_count(); i++)
+        if (rows[i].traits.is_default == rank && rows[i].traits.backward == backward)
+            return rows[i].traits.variant_of == NULL ? &rows[i] : row_of(rows[i].traits.variant_of);
+    return NULL;
 }
 
 const fa_rule *fa_registry_rules(void) { return rules; }
 
-const fa_kernel_row *fa_registry_serves(const fa_rule *rule)
+const fa_kernel_row *fa_registry_serves(const fa_rule *rule) { return row_of(rule->variant); }
+
+bool fa_registry_takes(const fa_rule *rule, bool fp8)
 {
-    for (size_t i = 0; i < fa_registry_count(); i++)
-        if (strcmp(rows[i].name, rule->variant) == 0)
-            return &rows[i];
-    FA_ASSERT(false, "no kernel %s", rule->variant);
+    bool has_variant = false;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const fa_traits *t = &rows[i].traits;
+        has_variant |= t->fp8 && t->variant_of != NULL && strcmp(t->variant_of, rule->name) == 0;
+    }
+    const bool for_fp8 = fa_registry_serves(rule)->traits.fp8;
+    return fp8 ? for_fp8 || !has_variant : !for_fp8;
 }
 
 /* Levenshtein distance; names are short. */

@@ -13,7 +13,7 @@ typedef struct fa_space {
 typedef struct fa_traits {
     int32_t min_arch;       /* 70, 80, 90: compute capability times 10 */
     bool arch_specific;     /* needs the "a" feature set of min_arch (sm_90a) */
-    bool is_default;        /* the kernel of a run without --kernel: one of each operator */
+    int32_t is_default;     /* rank among the kernels of a run without --kernel, from 1; 0: none of them */
     bool wmma, mma, wgmma;  /* tensor-core instructions the SASS must show */
     bool emu_not_run;       /* not emulated; `emu` answers not_run */
     bool nondeterministic;  /* repeats may differ in the last bits */
@@ -61,9 +61,12 @@ typedef struct fa_rule {
 } fa_rule;
 const fa_rule *fa_registry_rules(void);
 const fa_kernel_row *fa_registry_serves(const fa_rule *rule); /* the row that it selects */
+/* For FP8, or without it: it is served by the kernel's variant for it, where there is one; that takes nothing else. */
+bool fa_registry_takes(const fa_rule *rule, bool fp8);
 
 size_t fa_registry_count(void);
 const fa_kernel_row *fa_registry_at(size_t index);
-const fa_kernel_row *fa_registry_default(bool backward);
+/* Of a run without --kernel, by rank, from 1 on: the kernel whose rules choose. NULL: no such rank. */
+const fa_kernel_row *fa_registry_default(bool backward, int32_t rank);
 /* FA_USAGE when there is none of this name; the reason offers similar ones. */
 fa_status fa_registry_find(const char *name, const fa_kernel_row **row, fa_reason *why);

@@ -123,24 +123,13 @@ static fa_status check_lists(const fa_spec *spec, fa_reason *why)
     return FA_PASS;
 }
 
-/* FP8 is served by the kernel's variant for it, where there is one; that takes nothing else. */
-static bool takes_type(const fa_rule *rule, const fa_spec *spec)
-{
-    bool has_variant = false;
-    for (size_t i = 0; i < fa_registry_count(); i++) {
-        const fa_traits *t = &fa_registry_at(i)->traits;
-        has_variant |= t->fp8 && t->variant_of != NULL && strcmp(t->variant_of, rule->name) == 0;
-    }
-    const bool asked = (spec->features & FA_FEATURE_FP8) != 0, for_fp8 = fa_registry_serves(rule)->traits.fp8;
-    return asked ? for_fp8 || !has_variant : !for_fp8;
-}
-
 /* A tile that the user asks for runs in the kernel that he asks for: its knobs rule out the rules of variants. */
 static bool matches(const fa_rule *rule, const fa_spec *spec, const fa_problem *problem, int32_t sm_count)
 {
     return rule->name != NULL && strcmp(rule->name, spec->name) == 0 && problem->dim <= rule->max_dim &&
            (spec->features & ~rule->features) == 0 && (rule->asks & ~spec->features) == 0 &&
-           fa_registry_serves(rule)->traits.backward == problem->backward && takes_type(rule, spec) &&
+           fa_registry_serves(rule)->traits.backward == problem->backward &&
+           fa_registry_takes(rule, (spec->features & FA_FEATURE_FP8) != 0) &&
            (strcmp(rule->variant, rule->name) == 0 || !any_set(&spec->set)) &&
            (rule->causal < 0 || rule->causal == (problem->causal ? 1 : 0)) &&
            (rule->max_fill_percent < 0 || fill_percent(problem, sm_count) <= rule->max_fill_percent) &&
@@ -223,12 +212,29 @@ static int32_t rule_number(const fa_rule *rule)
     return number;
 }
 
+/* Without --kernel: the first default from `rank` on that has a rule for the problem. False: none has. */
+static bool choose_kernel(const fa_problem *problem, int32_t sm_count, int32_t rank, fa_spec *spec)
+{
+    fa_spec tried = *spec;
+    for (; (tried.asked = fa_registry_default(problem->backward, rank)) != NULL; rank++) {
+        tried.rank = rank;
+        snprintf(tried.name, sizeof tried.name, "%s", tried.asked->name);
+        if (matching_rule(&tried, problem, sm_count) != NULL) {
+            *spec = tried;
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Row, source and knobs for this target; of a registry kernel the first rule that matches the problem decides. */
 static void select_tile(const fa_problem *problem, int32_t sm_count, fa_spec *spec)
 {
     static const fa_knobs of_source = {.m = 64, .n = 64, .warps = 4, .vec = 8, .stages = 1, .splits = 1};
     spec->knobs = of_source;
     spec->sm_count = sm_count;
+    if (spec->rank > 0)
+        choose_kernel(problem, sm_count, spec->rank, spec);
     if (spec->asked == NULL)
         overlay(&spec->knobs, &spec->stated);
     if (spec->asked != NULL) {
@@ -245,6 +251,15 @@ static void select_tile(const fa_problem *problem, int32_t sm_count, fa_spec *sp
     overlay(&spec->knobs, &spec->set);
     if (spec->knobs.splits == 0)
         spec->knobs.splits = fa_splits_choose(spec->row, &spec->knobs, problem, sm_count);
+}
+
+bool fa_spec_next(const fa_problem *problem, fa_spec *spec)
+{
+    const bool more = spec->rank > 0 && spec->features != 0 && !any_set(&spec->set) &&
+                      choose_kernel(problem, spec->sm_count, spec->rank + 1, spec);
+    if (more)
+        select_tile(problem, spec->sm_count, spec);
+    return more;
 }
 
 const char *fa_spec_arch(const fa_options *options)
@@ -289,9 +304,8 @@ static fa_status make(const fa_options *options, const fa_problem *problem, cons
     } else if (source != NULL) {
         FA_TRY(use_source(source, spec, why));
     } else {
-        spec->asked = fa_registry_default(problem->backward);
-        if (spec->asked->traits.variant_of != NULL) /* its rules choose the tile */
-            FA_TRY(fa_registry_find(spec->asked->traits.variant_of, &spec->asked, why));
+        spec->rank = kernel == NULL;
+        spec->asked = fa_registry_default(problem->backward, 1);
         if (kernel != NULL)
             FA_TRY(fa_registry_find(kernel, &spec->asked, why));
         snprintf(spec->name, sizeof spec->name, "%s", spec->asked->name);

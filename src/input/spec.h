@@ -8,6 +8,7 @@ typedef struct fa_spec {
     char source[1024];          /* path of the .cu, or of the .so of --library; empty for a library baseline */
     const fa_kernel_row *asked; /* the registry row that was asked for; NULL for --source and --library */
     const fa_kernel_row *row;   /* the row that serves it: `asked`, or without tile options a variant, by a rule */
+    int32_t rank;               /* of `asked` among the defaults; 0: --kernel names it */
     int32_t rule;               /* that gave row and knobs: its number among those of `asked`, from 1; 0: none did */
     int32_t sm_count;           /* the multiprocessors that the rules counted with */
     fa_kind kind;
@@ -39,6 +40,9 @@ fa_status fa_spec_make_vs(const fa_options *options, const fa_problem *problem, 
  * the rules select the tile for this number of multiprocessors. */
 fa_status fa_spec_for_device(const fa_problem *problem, const char *device_arch, int32_t sm_count, fa_spec *spec,
                              fa_reason *why);
+/* Without --kernel, of features and without tile options: the next kernel that has a rule for the problem, for when the
+ * one before does not serve it. False: there is none. */
+bool fa_spec_next(const fa_problem *problem, fa_spec *spec);
 
 /* -DFA_M=32 -DFA_N=64 ... : the knobs as the compiler sees them, the same for NVRTC, nvcc and g++. Returns the count.
  */

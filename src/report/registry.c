@@ -123,8 +123,8 @@ static cJSON *kernel_json(const fa_kernel_row *row, const char *source)
     cJSON_AddStringToObject(kernel, "name", row->name);
     cJSON_AddStringToObject(kernel, "idea", row->idea);
     cJSON_AddStringToObject(kernel, "kind", kinds[row->kind]);
-    cJSON_AddBoolToObject(kernel, "default", row == fa_registry_default(false));
-    cJSON_AddBoolToObject(kernel, "default_backward", row == fa_registry_default(true));
+    cJSON_AddBoolToObject(kernel, "default", t->is_default == 1 && !t->backward);
+    cJSON_AddBoolToObject(kernel, "default_backward", t->is_default == 1 && t->backward);
     put_purpose(kernel, t);
     cJSON_AddNumberToObject(kernel, "min_arch", t->min_arch);
     cJSON_AddBoolToObject(kernel, "arch_specific", t->arch_specific);
@@ -173,17 +173,18 @@ static void print_kernels(FILE *out)
 {
     for (size_t i = 0; i < fa_registry_count(); i++) {
         const fa_kernel_row *row = fa_registry_at(i);
-        fprintf(out, "%-12s %s%s\n", row->name, row->idea,
-                row != fa_registry_default(row->traits.backward) ? ""
-                : row->traits.backward                           ? " (default of --op backward)"
-                                                                 : " (default)");
+        static const char *const ranks[] = {"", " (default", " (second default", " (third default"};
+        const bool marked = row->traits.is_default > 0;
+        fprintf(out, "%-12s %s%s%s%s\n", row->name, row->idea, ranks[row->traits.is_default],
+                marked && row->traits.backward ? " of --op backward" : "", marked ? ")" : "");
         print_values(out, row);
         print_arch(out, row);
     }
     fprintf(
         out,
         "\nEach knob has its default and the values that a sweep tries. Where a rule of kernels/kernels.def matches "
-        "the problem,\nthe rule's tile is the default instead (--list-kernels --json - prints the rules).\n"
+        "the problem,\nthe rule's tile is the default instead (--list-kernels --json - prints the rules). "
+        "Without --kernel the first default\nwith a rule for the problem runs, or the next, if it does not serve it.\n"
         "--arch takes %s.\n",
         fa_arch_words());
 }

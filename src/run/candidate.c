@@ -232,8 +232,8 @@ static fa_status check_needs(const fa_options *options, const fa_problem *proble
                           problem, &spec->knobs, why);
 }
 
-fa_status fa_candidate_compile(const fa_options *options, const fa_problem *problem, const fa_device *device,
-                               fa_candidate_record *record, fa_reason *why)
+static fa_status compile_one(const fa_options *options, const fa_problem *problem, const fa_device *device,
+                             fa_candidate_record *record, fa_reason *why)
 {
     const bool emu = fa_device_is_emu(device);
     if (record->spec.kind == FA_KIND_LIBRARY)
@@ -252,6 +252,22 @@ fa_status fa_candidate_compile(const fa_options *options, const fa_problem *prob
     const fa_kernel_info *info = &record->module.info;
     FA_TRY(check_serves(&record->spec, info->serves_bf16 != 0, info->writes_lse != 0, info->serves, why));
     return check_needs(options, problem, record, why);
+}
+
+fa_status fa_candidate_compile(const fa_options *options, const fa_problem *problem, const fa_device *device,
+                               fa_candidate_record *record, fa_reason *why)
+{
+    fa_candidate_record *next = fa_alloc(sizeof *next);
+    fa_reason ignored;
+    *next = *record;
+    fa_status status = compile_one(options, problem, device, record, why);
+    while (status == FA_INFEASIBLE && fa_spec_next(problem, &next->spec)) {
+        status = compile_one(options, problem, device, next, &ignored) == FA_PASS ? FA_PASS : status;
+        if (status == FA_PASS)
+            *record = *next;
+    }
+    free(next);
+    return status;
 }
 
 fa_status fa_candidate_keep(const fa_options *options, const fa_device *device, const fa_candidate_record *record,

@@ -68,6 +68,17 @@ passes() { # OPTIONS...
         done
     done
     [ $served -ge 9 ]
+    for word in varlen window chunk softcap sink alibi bias mask dim_v paged; do # without --kernel one is found
+        passes $(options_of $word) --no-ptxas
+    done
+}
+
+@test "without --kernel the next default serves what the first does not; with a tile option, or a name, none is tried" {
+    passes --bias --dtype bf16 --no-ptxas
+    record_holds "$work/r.json" '.kernel == "light"'
+    passes --dim 320 --seq 9 --seq-kv 9 --seeds 1 --no-ptxas
+    refused 3 "mma does not serve --bias" ./fa_bench "${small[@]}" --bias --m 64
+    refused 3 "wmma does not serve --window" ./fa_bench "${small[@]}" --kernel wmma --window 5,5
 }
 
 mla=(--kernel wgmma_mla --dim 576 --dim-v 512 --v-in-k --batch 1 --kv-heads 1)

@@ -282,6 +282,8 @@ waits() { # PID
     names=$(sed -n 's/^FA_PRESET("\([^"]*\)".*/\1/p' src/input/presets.def | paste -sd,)
     ./fa_bench --preset "$names" --select --arch sm_90a >"$work/out"
     [ "$(grep -c '^problem ' "$work/out")" -eq "$(tr , '\n' <<<"$names" | wc -l)" ]
+    [ "$(grep -c '^kernel    wmma ' "$work/out")" -eq 5 ] # the default, of dense problems alone
+    [ "$(grep -c '^kernel    mma ' "$work/out")" -eq $(($(tr , '\n' <<<"$names" | wc -l) - 5)) ]
     grep -qF 'B=1 H=64 (K/V 8) S=8192 D=64 BF16 causal, window 127,0, sinks;' "$work/out"
     grep -qF 'B=64 H=128 (K/V 1) S=1 (K/V 4096) D=576/512 BF16 full, V in K, pages of 64 nhd' "$work/out"
     ./fa_bench --seq 40 --preset gpt-oss --heads 16 --select | grep -F "B=1 H=16 (K/V 8) S=40 D=64 BF16 causal, window"
