@@ -87,17 +87,18 @@ __device__ __forceinline__ int numbers_of(const query_loop &loop) { return ROWS_
 __device__ __forceinline__ void load_dout(const fa_params &p, const key_block &block, const query_loop &loop,
                                           unsigned dout_at, unsigned char *rows_s, int thread)
 {
-    constexpr int CHUNKS = DIM_PAD_V / 8;
     const sequence &seq = block.seq;
     const fa_i64 *of_dout = p.grad_stride[0];
-    const fa_element *dout_g = query_rows(p.dout, seq, of_dout[0], of_dout[1], of_dout[2], loop.head);
-#pragma unroll 2
-    for (int i = thread; i < M * CHUNKS; i += LOADERS) {
-        const int row = i / CHUNKS, chunk = i % CHUNKS, query = loop.tile * M + row;
-        const bool exists = query < seq.seq_q && (DIM_PAD_V == FA_DIM_V || chunk * 8 < FA_DIM_V);
-        cp_async_16_at(dout_at + chunk / 8 * Q_BOX_BYTES + row * BOX_ROW_BYTES + (chunk % 8 ^ row % 8) * 16,
-                       exists ? dout_g + query * of_dout[2] + chunk * 8 : dout_g, exists ? 16 : 0);
-    }
+    const int row = thread / 8, chunk = thread % 8, rows_left = seq.seq_q - loop.tile * M - row;
+    const unsigned to = dout_at + row * BOX_ROW_BYTES + (chunk ^ row % 8) * 16;
+    const fa_element *from_g = query_rows(p.dout, seq, of_dout[0], of_dout[1], of_dout[2], loop.head) +
+                               (loop.tile * M + row) * of_dout[2] + chunk * 8;
+#pragma unroll
+    for (int i = 0; i < M; i += LOADERS / 8, from_g += LOADERS / 8 * of_dout[2])
+#pragma unroll
+        for (int box = 0; box < BOXES_V; ++box)
+            cp_async_16_at(to + i * BOX_ROW_BYTES + box * Q_BOX_BYTES, from_g + box * 64,
+                           i < rows_left && box * 64 + chunk * 8 < FA_DIM_V ? 16 : 0);
     const gradient_rows rows = gradients_of(p, seq, loop.head, block.kv_head, loop.group);
     for (int i = thread; i < 2 * M; i += LOADERS) {
         const float *from_g = i < M ? rows.lse2_g : rows.delta_g;
