@@ -181,11 +181,9 @@ listed_knows_the_seeds() { # the same hash decides for each distribution, so the
     done | sort -u
 }
 idle_knob() {
-    export XDG_CACHE_HOME=$work/cache
+    local -x XDG_CACHE_HOME=$work/cache
     bench --source "$cheats/honest.cu" "${small[@]}" --seeds 1 --vec 4
     bench --source "$cheats/honest.cu" "${small[@]}" --seeds 1 --vec 8
-    unset XDG_CACHE_HOME
-    if [[ -n $cache_home ]]; then export XDG_CACHE_HOME=$cache_home; fi
     local ok=0
     is '.provenance.same_code_as != null' || ok=1
     if [[ $code -eq 0 ]] && is '.ptxas == null'; then
@@ -201,28 +199,26 @@ hidden_tile() {
     is '.config.m == 32' || ok=1
     caught_if $ok "constants read back from the module"
 }
-stale_cache() { # HEADER-LINE FOLDER-OF-HEADER: passes, then the header is edited, then it must not pass
+edited() { # FILE SED GATE: the kernel passes, then a file of it is edited, then it must not pass
+    local first
+    bench --source "$work/stale/k.cu" "${small[@]}" --seeds 1
+    first=$code
+    sed -i "$2" "$work/stale/$1"
+    bench --source "$work/stale/k.cu" "${small[@]}" --seeds 1
+    if [[ $first -eq 0 && $code -eq 1 ]]; then caught "$3"; else missed; fi
+    rm -rf "$work/stale"
+}
+stale_cache() { # HEADER-LINE FOLDER-OF-HEADER
     mkdir -p "$work/stale/$2"
     sed "s|^#include \"honest.cuh\"|#include $1|" "$cheats/honest.cu" >"$work/stale/k.cu"
     cp "$cheats/honest.cuh" "$work/stale/$2/edited.cuh"
-    bench --source "$work/stale/k.cu" "${small[@]}" --seeds 1
-    local first=$code
-    sed -i 's/s \*= p.scale;/s *= p.scale * 1.1f;/' "$work/stale/$2/edited.cuh"
-    bench --source "$work/stale/k.cu" "${small[@]}" --seeds 1
-    local ok=1
-    [[ $first -ne 0 || $code -ne 1 ]] || ok=0
-    caught_if $ok "the cache key holds every file the kernel includes"
-    rm -rf "$work/stale"
+    edited "$2/edited.cuh" 's/s \*= p.scale;/s *= p.scale * 1.1f;/' "the cache key holds every file the kernel includes"
 }
 edited_kernel() {
     mkdir -p "$work/stale"
-    cp "$cheats/honest.cu" "$cheats/honest.cuh" "$work/stale"
-    bench --source "$work/stale/honest.cu" "${small[@]}" --seeds 1
-    local first=$code
-    sed -i 's/if (at.inside)/if (at.inside \&\& at.row > 0)/' "$work/stale/honest.cu"
-    bench --source "$work/stale/honest.cu" "${small[@]}" --seeds 1
-    if [[ $first -eq 0 && $code -eq 1 ]]; then caught "the cache key holds the source"; else missed; fi
-    rm -rf "$work/stale"
+    cp "$cheats/honest.cu" "$work/stale/k.cu"
+    cp "$cheats/honest.cuh" "$work/stale"
+    edited k.cu 's/if (at.inside)/if (at.inside \&\& at.row > 0)/' "the cache key holds the source"
 }
 included_by_macro() { # an include that the cache could not follow
     mkdir -p "$work/stale"
@@ -233,7 +229,7 @@ included_by_macro() { # an include that the cache could not follow
     rm -rf "$work/stale"
 }
 corrupt_cache() { # another kernel's code under this kernel's key
-    export XDG_CACHE_HOME=$work/cache
+    local -x XDG_CACHE_HOME=$work/cache
     bench --source "$cheats/honest.cu" "${small[@]}" --seeds 1
     bench --source "$cheats/wrong_scale.cu" "${small[@]}" --seeds 1
     local entry file good='' bad=''
@@ -247,8 +243,6 @@ corrupt_cache() { # another kernel's code under this kernel's key
         if [[ -n $good && -n $bad ]]; then cp "$good$file" "$bad$file"; fi
     done
     bench --source "$cheats/wrong_scale.cu" "${small[@]}" --seeds 1
-    export XDG_CACHE_HOME=$cache_home
-    [[ -n $cache_home ]] || unset XDG_CACHE_HOME
     if [[ $code -eq 1 ]]; then caught "digests of every file of a cache entry"; else missed; fi
 }
 missing_tool() { # a PATH without the tool: NOT-RUN is no pass
@@ -281,7 +275,7 @@ no_reference() { # --check cublas where there is none
     bench --source "$cheats/wrong_scale.cu" "${small[@]}" --seeds 1 --check cublas
     if [[ $code -eq 4 || $code -eq 1 ]]; then caught "no reference, no verdict"; else missed; fi
 }
-shim() { # MODE: what lies between the bench and the driver
+shim() { # MODE OPTIONS...: what lies between the bench and the driver
     local real
     real=$(ldconfig -p | awk '/libcuda\.so\.1 .*x86-64/ {print $NF; exit}')
     [[ -n $real ]] ||
@@ -294,20 +288,12 @@ shim() { # MODE: what lies between the bench and the driver
     fi
     # Compiled before: NVRTC looks into libcuda for more than the shim has.
     bench --source "$cheats/honest.cu" "${timed[@]}"
-    export FA_SHIM=$1 FA_REAL_LIBCUDA=$real FA_SHIM_OUT=$work/share
-    export LD_LIBRARY_PATH=$work/shim${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-    if [[ $1 == other_stream ]]; then
-        bench --source "$cheats/honest.cu" "${timed[@]}" --seq 1024
-    else
-        bench --source "$cheats/honest.cu" "${timed[@]}"
-    fi
-    unset FA_SHIM FA_REAL_LIBCUDA FA_SHIM_OUT
-    LD_LIBRARY_PATH=${LD_LIBRARY_PATH#*shim}
-    LD_LIBRARY_PATH=${LD_LIBRARY_PATH#:}
-    [[ -n $LD_LIBRARY_PATH ]] || unset LD_LIBRARY_PATH
+    local -x FA_SHIM=$1 FA_REAL_LIBCUDA=$real FA_SHIM_OUT=$work/share
+    local -x LD_LIBRARY_PATH=$work/shim${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+    bench --source "$cheats/honest.cu" "${timed[@]}" "${@:2}"
 }
 other_stream() {
-    shim other_stream
+    shim other_stream --seq 1024
     [[ -n ${code:-} && $(tail -n 1 "$work/lines") == *other_stream* ]] && return
     if [[ $code -ne 0 && $text == *"left work running"* ]]; then caught; else missed; fi
 }
@@ -392,7 +378,6 @@ registry=$("$bench" --list-kernels --json -)
 read -r baseline tiled < <(
     jq -r '[.[] | select(.kind == "hand" and .variant_of == null).name][:2] | join(" ")' <<<"$registry")
 halves=$(jq -r '[.[] | select(.values.acc // [] | index("fp16"))][0].name' <<<"$registry")
-cache_home=${XDG_CACHE_HOME:-}
 mkdir -p "$(dirname "$json")"
 bench --source "$cheats/honest.cu" "${small[@]}" --seeds 2
 if [[ $code -ne 0 ]]; then

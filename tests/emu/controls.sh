@@ -11,7 +11,6 @@
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-# shellcheck source=scripts/lib/common.sh
 . scripts/lib/common.sh
 script=tests/emu/controls.sh
 build=${BUILD:-build}

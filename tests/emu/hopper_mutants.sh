@@ -8,10 +8,10 @@
 #   WORDS        only mutants whose line in tests/emu/hopper_mutants.tsv has them
 # A mutant is tried under the race detector in every schedule, and without it. FA_BENCH names the binary (default
 # ./fa_bench). Exit: 0 all are caught, 1 one is not or changes nothing, 2 usage, 4 no binary.
+# shellcheck disable=SC2034 # the arrays of variants go by their names
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-# shellcheck source=scripts/lib/common.sh
 . scripts/lib/common.sh
 script=tests/emu/hopper_mutants.sh
 opt=([json]=build/hopper_mutants.json [sample]=0 [seed]=1)
@@ -101,14 +101,8 @@ while IFS=$'\t' read -r kernel file what command; do
     if cmp -s "kernels/$file" "$work/kernels/$file"; then
         verdict=UNCHANGED
     else
-        tried=("${variants[@]}")
-        [[ $kernel != *:features ]] || tried=("${features[@]}")
-        [[ $kernel != *:pages ]] || tried=("${pages[@]}")
-        [[ $kernel != *:cache ]] || tried=("${cache[@]}")
-        [[ $kernel != wgmma_mla ]] || tried=("${mla[@]}")
-        [[ $kernel != wgmma_backward ]] || tried=("${backward[@]}")
-        [[ $kernel != wgmma_backward:shared ]] || tried=("${shared[@]}")
-        [[ $kernel != wgmma_fp8 ]] || tried=("${fp8[@]}")
+        declare -n tried=${kernel##*[:_]} # wgmma_mla: mla, wgmma_decode:pages: pages; of others the variants
+        [[ -v tried ]] || declare -n tried=variants
         for variant in "${tried[@]}"; do
             by=$(verdict_of "$kernel" "$variant" || true)
             [[ -z $by ]] || { verdict=CAUGHT; by+=" ($variant)"; break; }

@@ -19,7 +19,6 @@
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-# shellcheck source=scripts/lib/common.sh
 . scripts/lib/common.sh
 script=tests/emu/mutants.sh
 opt=([json]=build/mutants.json [explained]=tests/emu/mutants_explained.tsv [tries]=99 [sample]=0 [seed]=$RANDOM)

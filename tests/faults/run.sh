@@ -46,6 +46,9 @@ tally() { # VERDICT NAME COUNT NOTE
         '{name: $name, verdict: $verdict, count: $count, note: $note}' >>"$work/lines"
     summarise
 }
+needs_gpu() { # NAME
+    [[ $gpu -eq 1 ]] || { tally NOT-RUN "$1" 0 "needs a GPU"; return 1; }
+}
 bad=''
 hold() { # WHAT COMMAND...: remembers what did not hold
     local what=$1
@@ -276,10 +279,7 @@ first_line() { # of the reason of the last record
 gpu_fault() { # NAME EXIT STATUS REASON OPTIONS...: a record that says so, and the next run on the same GPU passes
     local name=$1 want=$2 status=$3 reason=$4 code=0
     shift 4
-    if [[ $gpu -eq 0 ]]; then
-        tally NOT-RUN "$name" 0 "needs a GPU"
-        return
-    fi
+    needs_gpu "$name" || return 0
     rm -f "$work/g.json"
     "$bench" --device cuda --check cpu --seeds 1 --timing none --quiet "$@" --json "$work/g.json" >"$work/said" 2>&1 ||
         code=$?
@@ -301,10 +301,7 @@ lost_signal() { # a kernel with TMA and an mbarrier, so Hopper's
 }
 kill_gpu() { # COUNT: while it checks or times on the GPU
     local i
-    if [[ $gpu -eq 0 ]]; then
-        tally NOT-RUN kill_gpu 0 "needs a GPU"
-        return
-    fi
+    needs_gpu kill_gpu || return 0
     for ((i = 0; i < $1; i++)); do
         rm -f "$work/k.json"
         killed_within 2500 "$bench" --kernel "$tiled" --device cuda --check cpu --seeds 2 --warmup-ms 100 --max-time 1 \
@@ -316,10 +313,7 @@ kill_gpu() { # COUNT: while it checks or times on the GPU
 }
 runs_gpu() { # a fault takes the context: the runs behind it go on in a new one
     local code=0 fine="--kernel $tiled --heads 2 --seq 64"
-    if [[ $gpu -eq 0 ]]; then
-        tally NOT-RUN runs_gpu 0 "needs a GPU"
-        return
-    fi
+    needs_gpu runs_gpu || return 0
     cat >"$work/list" <<END
 $fine
 --source tests/faults/illegal_address.cu
@@ -342,14 +336,15 @@ END
 }
 hog=${FA_HOG:-$work/hog}
 has_hog() { # NAME: another process that keeps the GPU or its memory
-    if [[ $gpu -eq 0 ]]; then
-        tally NOT-RUN "$1" 0 "needs a GPU"
-        return 1
-    fi
+    needs_gpu "$1" || return 1
     if [[ ! -x $hog ]] && ! nvcc -o "$hog" tests/faults/hog.cu >"$work/said" 2>&1; then
         tally NOT-RUN "$1" 0 "no nvcc to build tests/faults/hog.cu"
         return 1
     fi
+}
+end_hog() {
+    kill "$pid" 2>/dev/null || true
+    wait "$pid" 2>/dev/null || true
 }
 start_hog() { # ARGUMENTS...: in the background, until it says that it has what it takes
     "$hog" "$@" >"$work/taken" &
@@ -368,8 +363,7 @@ memory_taken() {
     rm -f "$work/g.json"
     "$bench" --kernel "$tiled" --device cuda --batch 16 --heads 32 --seq 4096 --check cpu --seeds 1 --timing none \
         --quiet --json "$work/g.json" >"$work/said" 2>&1 || code=$?
-    kill "$pid" 2>/dev/null || true
-    wait "$pid" 2>/dev/null || true
+    end_hog
     hold "exit $code, not 4" test "$code" -eq 4
     hold "the record" jq -e '.status == "not_run" and (.reason | test("out of memory|OUT_OF_MEMORY"))' "$work/g.json"
     hold "the next run" next_passes
@@ -389,8 +383,7 @@ busy_gpu() {
     start_hog 12
     hold "beside the hog" passes "$bench" "${line[@]}"
     hold "marked noisy" jq -e '.timing.noisy and (.timing.noisy_reason | length > 0)' "$work/p.json"
-    kill "$pid" 2>/dev/null || true
-    wait "$pid" 2>/dev/null || true
+    end_hog
     verdict busy_gpu 1 "alone $alone, busy $(times)"
 }
 
@@ -403,13 +396,10 @@ if [[ " ${only[*]} " == *" gpu "* ]]; then
 fi
 for name in "${only[@]}"; do
     case $name in
-        kill_compile) kill_compile $(((kills * 2 + 4) / 5)) ;;
-        kill_record) kill_record $(((kills * 2 + 4) / 5)) ;;
-        kill_runs) kill_runs $(((kills + 4) / 5)) ;;
-        kill_sweep) kill_sweep $(((kills + 4) / 5)) ;;
+        kill_compile | kill_record) "$name" $(((kills * 2 + 4) / 5)) ;;
+        kill_runs | kill_sweep | kill_gpu) "$name" $(((kills + 4) / 5)) ;;
         cache_readonly | cache_full | cache_flips | eight_processes | json_full_disk) "$name" ;;
         lost_signal | memory_taken | busy_gpu | runs_gpu) "$name" ;;
-        kill_gpu) kill_gpu $(((kills + 4) / 5)) ;;
         hang) gpu_fault hang 5 timeout "killed after" --source tests/faults/hang.cu "${tiny[@]}" --timeout 4 ;;
         illegal_address) gpu_fault "$name" 6 error ILLEGAL_ADDRESS --source "tests/faults/$name.cu" "${tiny[@]}" ;;
         misaligned) gpu_fault "$name" 6 error MISALIGNED --source "tests/faults/$name.cu" "${tiny[@]}" ;;

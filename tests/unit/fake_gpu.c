@@ -5,6 +5,8 @@ static char kernels[2]; /* their addresses are the kernels */
 
 const fa_problem fake_problem = {
     .batch = 1, .heads = 1, .kv_heads = 1, .seq_q = 1, .seq_kv = 1, .dim = 64, .scale = 0.125f};
+const fa_problem fake_decode = {
+    .batch = 1, .heads = 8, .kv_heads = 8, .seq_q = 1, .seq_kv = 4096, .dim = 64, .scale = 0.125f};
 
 static int kernel_number(const fa_kernel *kernel)
 {
@@ -113,6 +115,12 @@ static fa_status fake_fill16(fa_device *device, fa_ptr to, uint16_t value, size_
     for (size_t i = 0; i < count; i++)
         halves[i] = value;
     return FA_PASS;
+}
+
+fa_status fake_no_memory(fa_device *device, size_t bytes, fa_ptr *pointer, fa_reason *why)
+{
+    (void)device, (void)bytes, (void)pointer;
+    return fa_refuse(why, FA_ERROR, "no memory for a copy of the inputs");
 }
 
 void fake_gpu_make(fake_gpu *gpu, double first_us, double second_us)

@@ -36,7 +36,10 @@ struct fake_gpu {
 };
 
 extern const fa_problem fake_problem; /* small: its roofline is far below every time used */
+extern const fa_problem fake_decode;  /* reads 8.4 MB: 1.75 us at 4.8 TB/s */
 void fake_gpu_make(fake_gpu *gpu, double first_us, double second_us);
 fa_options fake_options(void);
+/* An `alloc` that fails. */
+fa_status fake_no_memory(fa_device *device, size_t bytes, fa_ptr *pointer, fa_reason *why);
 void fake_gpu_end_trace(fake_gpu *gpu);
 double fake_noise(fake_gpu *gpu); /* uniform in [-1, 1) */

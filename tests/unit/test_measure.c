@@ -94,9 +94,7 @@ FRESH(max_time_ends_a_noisy_run)
 }
 
 static bool every_tenth(fake_gpu *g, long n) { return n % 10 == 3; }
-
 static bool every_third(fake_gpu *g, long n) { return n % 3 == 1; }
-
 static double slow_when_throttled(fake_gpu *g, int kernel, long n) { return g->throttled(g, n) ? 200.0 : 100.0; }
 
 FRESH(throttled_samples_are_dropped)
@@ -104,19 +102,13 @@ FRESH(throttled_samples_are_dropped)
     fake_gpu_make(&gpu, 0, 0);
     gpu.throttled = every_tenth;
     gpu.us = slow_when_throttled;
-    const fa_timing t = time_ok();
+    fa_timing t = time_ok();
     assert_int_equal(t.discarded, 10);
     assert_int_equal(t.us.count + 10, 101);
     assert_false(t.throttled);
     near(t.us.mean, 100.0, 1e-12);
-}
-
-FRESH(too_many_throttled_samples_are_said)
-{
-    fake_gpu_make(&gpu, 0, 0);
-    gpu.throttled = every_third;
-    gpu.us = slow_when_throttled;
-    const fa_timing t = time_ok();
+    gpu.throttled = every_third; /* too many: said */
+    t = time_ok();
     assert_true(t.throttled);
     assert_int_equal(t.discarded, 0);
     assert_true(t.us.mean > 120.0);
@@ -245,50 +237,42 @@ static double falls_to_95_percent(fake_gpu *g, long n) { return every_tenth(g, n
 
 FRESH(a_power_cap_counts_only_when_the_clock_falls)
 {
-    fake_gpu_make(&gpu, 100.0, 0);
-    gpu.capped = every_third;
-    fa_timing t = time_ok();
-    assert_int_equal(t.discarded, 0);
-    assert_false(t.throttled);
-    near(t.power_capped, 1.0 / 3.0, 0.1);
-
-    fake_gpu_make(&gpu, 100.0, 0);
-    gpu.capped = every_tenth;
-    gpu.mhz = falls_when_capped;
-    t = time_ok();
-    assert_int_equal(t.discarded, 10);
-
-    fake_gpu_make(&gpu, 100.0, 0);
-    gpu.mhz = falls_when_capped; /* a low clock alone is a clock, not a reason */
-    t = time_ok();
-    assert_int_equal(t.discarded, 0);
-
-    fake_gpu_make(&gpu, 100.0, 0);
-    gpu.capped = every_tenth;
-    gpu.mhz = falls_to_95_percent; /* that has not fallen yet */
-    t = time_ok();
-    assert_int_equal(t.discarded, 0);
+    const struct {
+        bool (*capped)(fake_gpu *, long);
+        double (*mhz)(fake_gpu *, long);
+        int discarded;
+    } cases[] = {{every_third, NULL, 0},
+                 {every_tenth, falls_when_capped, 10},
+                 {NULL, falls_when_capped, 0},           /* a low clock alone is a clock, not a reason */
+                 {every_tenth, falls_to_95_percent, 0}}; /* that has not fallen yet */
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        fake_gpu_make(&gpu, 100.0, 0);
+        gpu.capped = cases[i].capped;
+        gpu.mhz = cases[i].mhz;
+        const fa_timing t = time_ok();
+        assert_int_equal(t.discarded, cases[i].discarded);
+        assert_false(t.throttled);
+        if (i == 0)
+            near(t.power_capped, 1.0 / 3.0, 0.1);
+    }
 }
 
 FRESH(the_method_follows_length_and_options)
 {
-    fake_gpu_make(&gpu, 100.0, 0);
-    fa_timing t = time_ok();
-    assert_int_equal(t.method, FA_TIMING_EVENT);
-    assert_int_equal(t.launches_per_sample, 1);
-    options.timing = FA_TIMING_GRAPH;
-    t = time_ok();
-    assert_int_equal(t.method, FA_TIMING_GRAPH);
-    assert_true(t.launches_per_sample >= 2);
-    fake_gpu_make(&gpu, 5.0, 0);
-    options.timing = FA_TIMING_EVENT;
-    t = time_ok();
-    assert_int_equal(t.method, FA_TIMING_EVENT);
-    assert_int_equal(t.launches_per_sample, 1);
-    fake_gpu_make(&gpu, 0.001, 0);
-    options.timing = FA_TIMING_GRAPH;
-    t = time_ok();
-    assert_int_equal(t.launches_per_sample, 1024);
+    const struct {
+        double us;
+        int asked, method, least, most; /* launches of a sample */
+    } cases[] = {{100.0, FA_TIMING_AUTO, FA_TIMING_EVENT, 1, 1},
+                 {100.0, FA_TIMING_GRAPH, FA_TIMING_GRAPH, 2, 3},
+                 {5.0, FA_TIMING_EVENT, FA_TIMING_EVENT, 1, 1},
+                 {0.001, FA_TIMING_GRAPH, FA_TIMING_GRAPH, 1024, 1024}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        fake_gpu_make(&gpu, cases[i].us, 0);
+        options.timing = cases[i].asked;
+        const fa_timing t = time_ok();
+        assert_int_equal(t.method, cases[i].method);
+        assert_in_range(t.launches_per_sample, cases[i].least, cases[i].most);
+    }
 }
 
 static double pilot_us;
@@ -412,38 +396,26 @@ static double restless(fake_gpu *g, long n) { return n % 40 < 20 ? 1000 : 1900; 
 
 FRESH(warm_up_lasts_until_the_clock_is_steady)
 {
-    options.warmup_ms = 3000;
+    const struct {
+        double (*mhz)(fake_gpu *, long);
+        double wall_s;
+        int allowed_ms;
+        double least_ms, below_ms;
+    } cases[] = {{NULL, 0.002, 3000, 100, 250},  {ramp, 0.002, 3000, 350, 900},
+                 {creep, 0.002, 3000, 300, 900}, {restless, 0.002, 200, 200, 260},
+                 {restless, 0.002, 0, 0, 1},     {NULL, 0.030, 1000, 180, 190}}; /* a sample a bin */
     options.min_samples = 5;
     options.max_time = 0.05;
-    fake_gpu_make(&gpu, 100.0, 0);
-    gpu.wall_s = 0.002;
-    fa_timing t = time_ok();
-    assert_true(t.warmup_ms >= 100 && t.warmup_ms < 250);
-    fake_gpu_make(&gpu, 100.0, 0);
-    gpu.wall_s = 0.002;
-    gpu.mhz = ramp;
-    t = time_ok();
-    assert_true(t.warmup_ms >= 350 && t.warmup_ms < 900);
-    near(t.sm_clock_mhz_p50, 1980, 1e-9);
-    fake_gpu_make(&gpu, 100.0, 0);
-    gpu.wall_s = 0.002;
-    gpu.mhz = creep;
-    t = time_ok();
-    assert_true(t.warmup_ms >= 300 && t.warmup_ms < 900);
-    fake_gpu_make(&gpu, 100.0, 0);
-    gpu.wall_s = 0.002;
-    gpu.mhz = restless;
-    options.warmup_ms = 200;
-    t = time_ok();
-    assert_true(t.warmup_ms >= 200 && t.warmup_ms < 260);
-    options.warmup_ms = 0;
-    t = time_ok();
-    assert_true(t.warmup_ms < 1);
-    fake_gpu_make(&gpu, 100.0, 0);
-    gpu.wall_s = 0.030; /* a sample a bin */
-    options.warmup_ms = 1000;
-    t = time_ok();
-    assert_true(t.warmup_ms >= 180 && t.warmup_ms < 190);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        fake_gpu_make(&gpu, 100.0, 0);
+        gpu.wall_s = cases[i].wall_s;
+        gpu.mhz = cases[i].mhz;
+        options.warmup_ms = cases[i].allowed_ms;
+        const fa_timing t = time_ok();
+        assert_true(t.warmup_ms >= cases[i].least_ms && t.warmup_ms < cases[i].below_ms);
+        if (cases[i].mhz == ramp)
+            near(t.sm_clock_mhz_p50, 1980, 1e-9);
+    }
 }
 
 enum { PILOTS = 3, HALF_A_BIN = 128 };
@@ -544,10 +516,8 @@ FRESH(only_timed_samples_are_rested)
 
 FRESH(what_persists_need_not_come_from_memory)
 {
-    static const fa_problem decode = {
-        .batch = 1, .heads = 8, .kv_heads = 8, .seq_q = 1, .seq_kv = 4096, .dim = 64, .scale = 0.125f};
-    fake_gpu_make(&gpu, 1.5, 0); /* 8.4 MB at 4.8 TB/s take 1.75 us */
-    gpu.candidate[0].problem = &decode;
+    fake_gpu_make(&gpu, 1.5, 0);
+    gpu.candidate[0].problem = &fake_decode;
     options.l2 = FA_L2_COLD;
     time_ends(FA_ERROR, "");
     assert_false(gpu.last[0].persist_kv);
@@ -556,16 +526,11 @@ FRESH(what_persists_need_not_come_from_memory)
     assert_true(gpu.last[0].persist_kv);
 }
 
-static fa_status no_memory(fa_device *device, size_t bytes, fa_ptr *pointer, fa_reason *why_not)
-{
-    return fa_refuse(why_not, FA_ERROR, "no memory for a copy of the inputs");
-}
-
 /* After the samples, on inputs that an earlier launch has seen (test_invariance.c): here it ends at once. */
 FRESH(the_time_is_tried_on_seen_inputs)
 {
     fake_gpu_make(&gpu, 100.0, 0);
-    gpu.device.alloc = no_memory;
+    gpu.device.alloc = fake_no_memory;
     gpu.candidate[0].buffers.layout[FA_Q] = (fa_layout){.blocks = 1, .block_count = 8};
     time_ends(FA_ERROR, "a copy of the inputs");
 }
@@ -587,47 +552,42 @@ static fa_timing time_beaten(double beat_us)
     return timing;
 }
 
+/* Beaten before the warm-up, or after it. */
+static void is_beaten(double beat_us, double by_us, bool warm)
+{
+    const fa_timing t = time_beaten(beat_us);
+    assert_true(!t.done && t.beaten_us == by_us);
+    assert_int_equal(t.warmup_ms > 0, warm);
+}
+
 static double half_clock(fake_gpu *g, long n) { return n < 200 ? 990 : 1980; }
 static bool one_throttled(fake_gpu *g, long n) { return n == 14; }
 
 FRESH(a_loser_is_not_timed_to_the_end)
 {
     fake_gpu_make(&gpu, 11.0, 5.0);
-    gpu.candidate[0].device->info.clock_mhz_max = 1980;
-    fa_timing t = time_beaten(10.0);
-    assert_true(!t.done && t.beaten_us == 11.0);
-    assert_true(gpu.samples < 40); /* no warm-up, no floor, no invariance */
+    is_beaten(10.0, 11.0, false);
+    assert_true(gpu.samples < 40); /* no floor, no invariance */
     assert_true(gpu.samples - gpu.resets >= FA_BEATEN_SAMPLES);
     /* At 5 % and below it is timed; without --beat, rested, and where its clock is unknown, too. */
     assert_true(time_beaten(11.0 / FA_BEATEN_MARGIN).done && time_beaten(0).done);
     options.rest_ms = 1;
-    t = time_beaten(10.0);
-    assert_true(!t.done && t.beaten_us == 11.0 && t.warmup_ms > 0); /* after the warm-up */
+    is_beaten(10.0, 11.0, true);
     assert_true(gpu.rests == FA_BEATEN_SAMPLES);
     options.rest_ms = 0;
-    gpu.candidate[0].device->info.clock_mhz_max = 0;
-    t = time_beaten(10.0);
-    assert_true(!t.done && t.warmup_ms > 0);
+    gpu.device.info.clock_mhz_max = 0;
+    is_beaten(10.0, 11.0, true);
     /* One sample within reach, or that was throttled, is enough to go on: here until after the warm-up. */
-    gpu.candidate[0].device->info.clock_mhz_max = 1980;
-    gpu.us = slow_once;
-    gpu.samples = 0;
-    t = time_beaten(10.0);
-    assert_true(!t.done && t.warmup_ms > 0);
     fake_gpu_make(&gpu, 11.0, 5.0);
-    gpu.candidate[0].device->info.clock_mhz_max = 1980;
+    gpu.us = slow_once;
+    is_beaten(10.0, 11.0, true);
+    fake_gpu_make(&gpu, 11.0, 5.0);
     gpu.throttled = one_throttled;
-    t = time_beaten(10.0);
-    assert_true(!t.done && t.warmup_ms > 0);
+    is_beaten(10.0, 11.0, true);
     /* At half the clock twice the time says nothing. */
-    fake_gpu_make(&gpu, 19.0, 5.0);
-    gpu.candidate[0].device->info.clock_mhz_max = 1980;
-    gpu.mhz = half_clock;
-    t = time_beaten(9.5);
-    assert_true(!t.done && t.warmup_ms > 0 && t.beaten_us == 19.0);
-    fake_gpu_make(&gpu, 20.0, 5.0);
-    gpu.candidate[0].device->info.clock_mhz_max = 1980;
-    gpu.mhz = half_clock;
-    t = time_beaten(9.5);
-    assert_true(!t.done && t.warmup_ms == 0 && t.beaten_us == 10.0);
+    for (int us = 19; us <= 20; us++) {
+        fake_gpu_make(&gpu, us, 5.0);
+        gpu.mhz = half_clock;
+        is_beaten(9.5, us == 19 ? 19.0 : 10.0, us == 19);
+    }
 }

@@ -11,7 +11,6 @@
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-# shellcheck source=scripts/lib/common.sh
 . scripts/lib/common.sh
 opt=([jobs]=$(nproc))
 flag=([control]=0)
