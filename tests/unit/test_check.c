@@ -518,12 +518,7 @@ static fa_status check(setup *s)
     return fa_check(&s->candidate, &s->options, &s->result, &s->why);
 }
 
-static void ends(setup *s, fa_status status, const char *words)
-{
-    assert_int_equal(check(s), status);
-    if (strstr(s->why.text, words) == NULL)
-        fail_msg("no \"%s\" in: %s", words, s->why.text);
-}
+static void ends(setup *s, fa_status status, const char *words) { ends_with(check(s), status, &s->why, words); }
 
 static setup *make_with_plain(way candidate, way library, way plain)
 {
@@ -625,8 +620,8 @@ TEST(the_log_sum_exp_is_checked_too)
         assert_int_equal((uintptr_t)p.lse % 16, 4 * misalign % 16);
         assert_true(p.lse_stride_b == 80 && p.lse_stride_h == 40 && p.lse_stride_s == 1);
         s->kernel.way = WAY_NO_LSE;
-        assert_int_equal(fa_check_again(&s->candidate, &s->options, 50, &s->result, &s->why), FA_WRONG);
-        assert_non_null(strstr(s->why.text, "after timing: seed 50: log-sum-exp: 160 rows"));
+        ends_with(fa_check_again(&s->candidate, &s->options, 50, &s->result, &s->why), FA_WRONG, &s->why,
+                  "after timing: seed 50: log-sum-exp: 160 rows");
         assert_true(!s->result.lse.passed && s->result.lse.rows_checked == 3 * 160);
     }
     setup *s = make(WAY_NO_LSE, WAY_LIBRARY); /* nobody asks for it */
@@ -670,11 +665,11 @@ TEST(the_first_element_is_compared)
     const fa_outputs first = {o, 2, lse, 2}, output = {other_o, 2, lse, 2}, sums = {o, 2, other_lse, 2};
     fa_reason why;
     assert_int_equal(fa_compare_bits(&first, &first, 1, "", &why), FA_PASS);
-    assert_int_equal(fa_compare_bits(&first, &output, 1, "", &why), FA_WRONG);
-    assert_non_null(strstr(why.text, "first in 1 of 2 elements, first at element 0 (0x0001, then 0x0003)"));
-    assert_int_equal(fa_compare_bits(&first, &sums, 1, "greedy", &why), FA_WRONG);
-    assert_non_null(strstr(why.text, "schedule greedy differs from the first in 1 of 2 elements of the log-sum-exp, "
-                                     "first at element 0 (1, then 4)"));
+    ends_with(fa_compare_bits(&first, &output, 1, "", &why), FA_WRONG, &why,
+              "first in 1 of 2 elements, first at element 0 (0x0001, then 0x0003)");
+    ends_with(fa_compare_bits(&first, &sums, 1, "greedy", &why), FA_WRONG, &why,
+              "schedule greedy differs from the first in 1 of 2 elements of the log-sum-exp, "
+              "first at element 0 (1, then 4)");
 }
 
 /* Repeats on the emulator: each under another schedule, back to the first one after them, and before each seed. */
@@ -738,7 +733,7 @@ TEST(a_missing_library_is_said)
 
     s = make(WAY_GOOD, WAY_WRONG_LIBRARY);
     assert_int_equal(check(s), FA_PASS);
-    assert_true(strstr(s->result.missing, "its own result is wrong here") != NULL);
+    holds(s->result.missing, "its own result is wrong here");
     assert_int_equal(s->result.verdict_count, 1);
 
     s = make(WAY_GOOD, WAY_WRONG_LIBRARY);
@@ -750,7 +745,7 @@ TEST(a_missing_library_is_said)
     fa_reason why;
     assert_int_equal(fa_registry_find("cublas", &s->spec.row, &why), FA_PASS);
     assert_int_equal(check(s), FA_PASS);
-    assert_true(strstr(s->result.missing, "is the kernel under test") != NULL);
+    holds(s->result.missing, "is the kernel under test");
     assert_int_equal(s->fake.library_loads, 0);
 }
 
@@ -813,8 +808,7 @@ TEST(a_wrong_plain_reference_is_dropped)
             setup *s = make_with_plain(WAY_GOOD, WAY_LIBRARY, cases[i].way);
             s->options.check = FA_REFERENCE_PLAIN | (cpu ? FA_REFERENCE_CPU : 0);
             assert_int_equal(check(s), cpu ? FA_PASS : FA_NOT_RUN);
-            if (strstr(s->result.missing, cases[i].words) == NULL)
-                fail_msg("no \"%s\" in: %s", cases[i].words, s->result.missing);
+            holds(s->result.missing, cases[i].words);
             assert_int_equal(s->fake.plain_loads, 1);
             assert_int_equal(s->result.verdict_count, cpu);
         }
@@ -824,7 +818,7 @@ TEST(a_wrong_plain_reference_is_dropped)
                      FA_PASS);
     s->device.info.memory_bytes = 100000;
     assert_int_equal(fa_check(&s->candidate, &s->options, &s->result, &s->why), FA_PASS);
-    assert_non_null(strstr(s->result.missing, "plain: its result takes "));
+    holds(s->result.missing, "plain: its result takes ");
 }
 
 /* A problem of which the CPU takes a sample: a wrong row beside it is found. In these inputs another row, 3877, is
@@ -850,7 +844,7 @@ TEST(a_row_beside_the_sample_is_found)
         assert_true(s->result.verdicts[0].passed && s->result.verdicts[0].rows_checked == count);
         assert_true(s->result.verdicts[1].passed == (wrong != 1) && s->result.verdicts[1].rows_checked == 4096);
         if (wrong)
-            assert_non_null(strstr(s->why.text, wrong == 1 ? "against plain: " : "log-sum-exp: |L-R|"));
+            holds(s->why.text, wrong == 1 ? "against plain: " : "log-sum-exp: |L-R|");
         assert_true(s->result.lse.passed == (wrong != 2) && s->result.lse.rows_checked == 4096);
     }
 }
@@ -956,7 +950,7 @@ TEST(a_library_that_cannot_is_asked_once)
     s->spec.row = NULL;
     for (int i = 0; i < 3; i++) {
         assert_int_equal(check(s), FA_PASS);
-        assert_non_null(strstr(s->result.missing, "cublas: its own result is wrong here"));
+        holds(s->result.missing, "cublas: its own result is wrong here");
         assert_true(s->fake.library_loads == 1 && s->fake.plain_loads == 1);
         assert_int_equal(s->result.verdict_count, 2);
     }
@@ -1061,8 +1055,8 @@ TEST(the_recheck_asks_the_same_references)
         assert_true(s->fake.scale[s->kernel.launches - 1] == s->problem.scale);
         s->kernel.way = WAY_FAULT;
         s->kernel.fault = SIM_SCALE_OFF;
-        assert_int_equal(fa_check_again(&s->candidate, &s->options, 50, &s->result, &s->why), FA_WRONG);
-        assert_non_null(strstr(s->why.text, cpu ? "against cpu" : "against cublas"));
+        ends_with(fa_check_again(&s->candidate, &s->options, 50, &s->result, &s->why), FA_WRONG, &s->why,
+                  cpu ? "against cpu" : "against cublas");
         s->fake.library = WAY_NO_LIBRARY;
         assert_int_equal(fa_check_again(&s->candidate, &s->options, 50, &s->result, &s->why),
                          cpu ? FA_WRONG : FA_NOT_RUN);
@@ -1103,7 +1097,7 @@ TEST(other_layouts)
     s = make(WAY_GAP_OF_O, WAY_NO_LIBRARY);
     s->options.strides = FA_STRIDES_PADDED;
     ends(s, FA_WRONG, "the gaps between the rows of o were overwritten");
-    assert_non_null(strstr(s->why.text, "(--strides padded): 1 elements, the first 35 past the start"));
+    holds(s->why.text, "(--strides padded): 1 elements, the first 35 past the start");
     const way of_lse[] = {WAY_LSE_PACKED, WAY_GAP_OF_LSE};
     for (int i = 0; i < 2; i++) {
         s = make(of_lse[i], WAY_NO_LIBRARY);
@@ -1273,9 +1267,8 @@ TEST(too_large_is_refused_before_allocation)
     assert_int_equal(status, FA_INFEASIBLE);
     assert_true(strstr(s->why.text, "need 1953.1 GiB") && strstr(s->why.text, "has 1.0 GiB"));
     s->device.info.memory_bytes = INT64_MAX; /* then it is the host that cannot */
-    assert_int_equal(fa_buffers_make(&s->device, &s->problem, 0, &s->options, false, &s->candidate.buffers, &s->why),
-                     FA_INFEASIBLE);
-    assert_true(strstr(s->why.text, "on the host") != NULL);
+    ends_with(fa_buffers_make(&s->device, &s->problem, 0, &s->options, false, &s->candidate.buffers, &s->why),
+              FA_INFEASIBLE, &s->why, "on the host");
     assert_int_equal(s->fake.allocations, 0);
 }
 
@@ -1305,14 +1298,13 @@ static void types_of_npy(setup *s, const char *folder)
     }
     memcpy(descr, "<f2", 3);
     assert_int_equal(fa_write_file(path, file, size, &s->why), FA_PASS);
-    assert_int_equal(fa_npy_load(&s->problem, folder, &got, &s->why), FA_USAGE);
-    assert_non_null(strstr(s->why.text, "q.npy holds <f2, want <V2, |V2 or <u2 for --dtype bf16"));
+    ends_with(fa_npy_load(&s->problem, folder, &got, &s->why), FA_USAGE, &s->why,
+              "q.npy holds <f2, want <V2, |V2 or <u2 for --dtype bf16");
     s->problem.dtype = FA_DTYPE_FP16;
     for (int i = 0; i < 3; i++) {
         memcpy(descr, descrs[i], 3);
         assert_int_equal(fa_write_file(path, file, size, &s->why), FA_PASS);
-        assert_int_equal(fa_npy_load(&s->problem, folder, &got, &s->why), FA_USAGE);
-        assert_non_null(strstr(s->why.text, ", want <f2 for --dtype fp16"));
+        ends_with(fa_npy_load(&s->problem, folder, &got, &s->why), FA_USAGE, &s->why, ", want <f2 for --dtype fp16");
     }
 }
 
@@ -1334,11 +1326,11 @@ TEST(dump_and_load)
     assert_int_equal(fa_read_file(o, &file, &size, &s->why), FA_PASS);
     assert_int_equal((size - want.q_count * 2) % 64, 0);
     assert_memory_equal(file, "\x93NUMPY\1\0", 8);
-    assert_non_null(strstr(file + 10, "{'descr': '<f2', 'fortran_order': False, 'shape': (2, 2, 40, 32), }"));
+    holds(file + 10, "{'descr': '<f2', 'fortran_order': False, 'shape': (2, 2, 40, 32), }");
     FREED char *lse = fa_format("%s/lse.npy", folder), *lse_file = NULL;
     assert_int_equal(fa_read_file(lse, &lse_file, &size, &s->why), FA_PASS);
     assert_int_equal((size - 160 * sizeof(float)) % 64, 0);
-    assert_non_null(strstr(lse_file + 10, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2, 40), }"));
+    holds(lse_file + 10, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2, 40), }");
     unlink(lse);
 
     s = make(WAY_TOUCH_K, WAY_NO_LIBRARY); /* what is wrong is dumped too */
@@ -1352,18 +1344,16 @@ TEST(dump_and_load)
     assert_int_equal(check(s), FA_PASS);
     assert_int_equal(s->result.seeds, 1);
     s->problem.seq_q = 41;
-    assert_int_equal(fa_npy_load(&s->problem, folder, &got, &s->why), FA_USAGE);
-    assert_non_null(strstr(s->why.text, "q.npy has shape (2, 2, 40, 32), want (2, 2, 41, 32)"));
+    ends_with(fa_npy_load(&s->problem, folder, &got, &s->why), FA_USAGE, &s->why,
+              "q.npy has shape (2, 2, 40, 32), want (2, 2, 41, 32)");
     s->problem.seq_q = 40;
     want.v[9] = 0x7C00;
     const int32_t kv_shape[4] = {2, 1, 70, 32};
     assert_int_equal(fa_npy_write(folder, "v", FA_DTYPE_FP16, want.v, kv_shape, &s->why), FA_PASS);
     fa_tensors none = {0};
-    assert_int_equal(fa_npy_load(&s->problem, folder, &none, &s->why), FA_USAGE);
-    assert_non_null(strstr(s->why.text, "v.npy: element 9 is not finite"));
+    ends_with(fa_npy_load(&s->problem, folder, &none, &s->why), FA_USAGE, &s->why, "v.npy: element 9 is not finite");
     assert_int_equal(fa_write_file(k, "no npy at all", 13, &s->why), FA_PASS);
-    assert_int_equal(fa_npy_load(&s->problem, folder, &none, &s->why), FA_USAGE);
-    assert_non_null(strstr(s->why.text, "is no .npy file"));
+    ends_with(fa_npy_load(&s->problem, folder, &none, &s->why), FA_USAGE, &s->why, "is no .npy file");
     unlink(k);
     assert_int_equal(fa_npy_load(&s->problem, folder, &none, &s->why), FA_USAGE);
     types_of_npy(s, folder);

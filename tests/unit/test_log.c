@@ -31,7 +31,7 @@ TEST(figures_of_the_entry)
     assert_int_equal(x.stack_bytes, 48);
     assert_int_equal(x.barriers, 2);
     assert_int_equal(x.warning_count, 1);
-    assert_non_null(strstr(x.warnings[0], "C7510"));
+    holds(x.warnings[0], "C7510");
 }
 
 TEST(no_figures_without_the_entry)
@@ -69,14 +69,14 @@ TEST(error_lines_are_kept)
     char text[256];
     fa_log_errors("k.cu(1): warning: w\n  line\nk.cu(7): error: bad\n  int x = y;\n          ^\n\nnoise\n", text,
                   sizeof text);
-    assert_non_null(strstr(text, "k.cu(7): error: bad"));
-    assert_non_null(strstr(text, "int x = y;"));
+    holds(text, "k.cu(7): error: bad");
+    holds(text, "int x = y;");
     assert_null(strstr(text, "warning"));
     char log[6000], large[1000];
     snprintf(log, sizeof log, "k.cu(1): error: #error %05000d\n  #error\n   ^\n1 error in k.cu\n", 0);
     fa_log_errors(log, large, sizeof large);
-    assert_non_null(strstr(large, "k.cu(1): error: #error 0000"));
-    assert_non_null(strstr(large, "00 ...\n  #error\n"));
+    holds(large, "k.cu(1): error: #error 0000");
+    holds(large, "00 ...\n  #error\n");
     char tiny[16];
     fa_log_errors("k.cu(7): error: a very long line that does not fit\n", tiny, sizeof tiny);
     assert_true(strlen(tiny) < sizeof tiny);
@@ -144,7 +144,7 @@ TEST(older_targets_run_as_ptx)
     FREED char *text = NULL;
     size_t size = 0;
     assert_int_equal(fa_read_file(module.path, &text, &size, &why), FA_PASS);
-    assert_non_null(strstr(text, ".target sm_89"));
-    assert_non_null(strstr(text, ".entry fa_kernel"));
+    holds(text, ".target sm_89");
+    holds(text, ".entry fa_kernel");
     assert_string_equal(module.ptx_arch, "compute_89");
 }

@@ -281,12 +281,6 @@ TEST(table_is_whole)
     }
 }
 
-static void holds(const char *text, const char *part)
-{
-    if (strstr(text, part) == NULL)
-        fail_msg("no \"%s\" in:\n%s", part, text);
-}
-
 /* Statements are found wherever they may stand; strings, labels of declarations and system headers are left alone. */
 TEST(statements_are_found)
 {

@@ -56,8 +56,7 @@ static fa_verdict judge_fault(bench *b, sim_fault fault)
 
 static void expect_words(const fa_verdict *verdict, const char *words)
 {
-    if (!strstr(verdict->failure, words))
-        fail_msg("no \"%s\" in: %s", words, verdict->failure);
+    holds(verdict->failure, words);
     assert_false(verdict->passed);
 }
 

@@ -14,10 +14,8 @@ static void becomes(const char *text, const char *const *parts)
         lines -= *c == '\n';
     assert_int_equal(lines, 0);
     for (; *parts != NULL; parts++) {
-        const char *found = strstr(at, *parts);
-        if (found == NULL)
-            fail_msg("no \"%s\" in: %s", *parts, made);
-        at = found + strlen(*parts);
+        holds(at, *parts);
+        at = strstr(at, *parts) + strlen(*parts);
     }
 }
 #define BECOMES(text, ...) becomes(text, (const char *const[]){__VA_ARGS__, NULL})

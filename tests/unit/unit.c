@@ -52,6 +52,19 @@ fa_problem shape(int32_t batch, int32_t heads, int32_t kv_heads, int32_t seq_q, 
     return (fa_problem){batch, heads, kv_heads, seq_q, seq_kv, dim, causal, 1.0f / sqrtf((float)dim)};
 }
 
+void holds(const char *text, const char *words)
+{
+    if (strstr(text, words) == NULL)
+        fail_msg("no \"%s\" in: %s", words, text);
+}
+
+void ends_with(fa_status got, fa_status wanted, const fa_reason *why, const char *words)
+{
+    if (got != wanted)
+        fail_msg("status %d, \"%s\"; want %d, \"%s\"", (int)got, why->text, (int)wanted, words);
+    holds(why->text, words);
+}
+
 void near(double value, double wanted, double relative)
 {
     if (!(fabs(value - wanted) <= relative * fabs(wanted)))

@@ -40,6 +40,10 @@ fa_problem problem_of(const char *line);
 /* With the scale 1/sqrt(dim). */
 fa_problem shape(int32_t batch, int32_t heads, int32_t kv_heads, int32_t seq_q, int32_t seq_kv, int32_t dim,
                  bool causal);
+/* Fails when the words are not in the text. */
+void holds(const char *text, const char *words);
+/* Fails when the status is another, or the words are not in the reason. */
+void ends_with(fa_status got, fa_status wanted, const fa_reason *why, const char *words);
 /* Fails when value is further from wanted than the share `relative` of it. */
 void near(double value, double wanted, double relative);
 
