@@ -3,8 +3,8 @@
 load helper
 load half_gpu
 
-# Small ones.
-problems() {
+# Small problems.
+prepare() {
     cat >"$work/p" <<'END'
 public emulator --batch 1 --heads 2 --seq 33 --dim 16
 hidden emulator --batch 1 --heads 1 --seq 7 --seq-kv 50 --dim 16
@@ -26,7 +26,6 @@ score_holds() { # EXPRESSION...
 
 # bats test_tags=slow
 @test "a right kernel: proven, compiled, timed against the incumbent; the ratio with its interval and noise" {
-    problems
     make_half_gpu
     edited 's|^// fa_bench: .*|// fa_bench: --m 64 --warps 4|'
     evaluate --incumbent light
@@ -41,7 +40,6 @@ score_holds() { # EXPRESSION...
 }
 
 @test "problems that the candidate's needs leave out do not count, and the score shows what it needs" {
-    problems
     echo 'public emulator --batch 1 --heads 4 --kv-heads 2 --seq 20 --dim 16' >>"$work/p"
     edited '/^FA_KERNEL_INFO/i // FA_NEEDS: packed mha self'
     evaluate --stages emulator --score emulator
@@ -60,7 +58,6 @@ score_holds() { # EXPRESSION...
 }
 
 @test "inside the noise is not an improvement" {
-    problems
     make_half_gpu
     edited 's|^// fa_bench: .*|// fa_bench: --m 64 --warps 2|'
     echo 5 >"$STUB/noise"
@@ -72,7 +69,6 @@ score_holds() { # EXPRESSION...
 
 # bats test_tags=slow
 @test "too few samples for an interval: a score, and no word of an improvement" {
-    problems
     make_half_gpu
     touch "$STUB/few"
     edited 's|^// fa_bench: .*|// fa_bench: --m 64 --warps 4|'
@@ -82,7 +78,6 @@ score_holds() { # EXPRESSION...
 }
 
 @test "the second time it comes from the cache; another include, problem or option is another evaluation" {
-    problems
     make_half_gpu
     cp tests/cheats/honest.cu "$work/k.cu"
     cp tests/cheats/honest.cuh "$work/"
@@ -116,7 +111,6 @@ score_holds() { # EXPRESSION...
 }
 
 @test "wrong: the first wrong element and its pattern; nothing is compiled or timed after that" {
-    problems
     make_half_gpu
     edited 's/s \*= p.scale;/s *= p.scale * 1.02f;/'
     evaluate
@@ -128,7 +122,6 @@ score_holds() { # EXPRESSION...
 }
 
 @test "wrong on a hidden problem: 0, and nothing of the problem is told" {
-    problems
     edited 's/const int keys = /const int keys = p.seq_kv == 50 ? 49 : /'
     evaluate
     score_holds '.status == "wrong" and .combined_score == 0' '.stages.emulator.reason == "on a hidden problem"' \
@@ -138,7 +131,6 @@ score_holds() { # EXPRESSION...
 }
 
 @test "a race that does no harm is wrong, with the lines" {
-    problems
     cp tests/cheats/honest.cuh "$work/"
     sed '/^    const place at/i\
     __shared__ float one_s[FA_M];\
@@ -151,7 +143,6 @@ score_holds() { # EXPRESSION...
 
 # bats test_tags=slow
 @test "infeasible, broken, timed out and not run are different answers" {
-    problems
     edited 's/FA_M <= 1024/FA_M <= 1/'
     evaluate
     score_holds '.status == "infeasible" and .combined_score == 0' \
@@ -179,7 +170,6 @@ score_holds() { # EXPRESSION...
 }
 
 @test "the score by the static bound needs no GPU" {
-    problems
     make_half_gpu
     touch "$STUB/no_gpu"
     echo 8 >"$STUB/bound"
@@ -191,7 +181,6 @@ score_holds() { # EXPRESSION...
 }
 
 @test "the incumbent can be a file, which brings its tile" {
-    problems
     make_half_gpu
     edited 's|^// fa_bench: .*|// fa_bench: --m 32 --warps 4|'
     cp "$work/k.cu" "$work/old.cu"
@@ -204,7 +193,6 @@ score_holds() { # EXPRESSION...
 
 # bats test_tags=slow
 @test "the incumbent can be a file where the bound is the score, too" {
-    problems
     make_half_gpu
     echo 10 >"$STUB/bound"
     edited 's|^// fa_bench: .*|// fa_bench: --m 64 --warps 4|'
@@ -215,7 +203,6 @@ score_holds() { # EXPRESSION...
 }
 
 @test "a failure on the GPU alone is a failure" {
-    problems
     make_half_gpu
     echo error >"$STUB/status"
     edited 's|^// fa_bench: .*|// fa_bench: --m 64 --warps 2|'
@@ -224,7 +211,6 @@ score_holds() { # EXPRESSION...
 }
 
 @test "a candidate sets its tile and nothing else" {
-    problems
     edited 's|^// fa_bench: .*|// fa_bench: --m 64 --atol 2|'
     evaluate
     score_holds '.status == "infeasible"' '.text_feedback | test("takes tile options")'
@@ -303,7 +289,6 @@ END
 }
 
 @test "a candidate that is written while it is evaluated has no score" {
-    problems
     make_half_gpu
     edited 's|^// fa_bench: .*|// fa_bench: --m 64 --warps 2|'
     sed -i "2i [[ \$* != *--runs* ]] || echo >>'$work/k.cu'" "$FA_BENCH"
@@ -325,7 +310,6 @@ END
 }
 
 @test "a candidate that the emulator does not take has 0 in a search, with the words" {
-    problems
     edited '1i #define fa_params other'
     evaluate
     score_holds '.status == "not_run" and .combined_score == null' \
@@ -351,7 +335,6 @@ assert "emulator does not take this" in result.artifacts["feedback"]' "$work/k.c
 }
 
 @test "usage: what is missing or no problem is named" {
-    problems
     refused 2 "takes one CANDIDATE" scripts/evaluate.sh
     refused 2 "no file 'nowhere.cu'" scripts/evaluate.sh nowhere.cu
     refused 2 "--score takes speed" scripts/evaluate.sh examples/plain.cu --score beauty

@@ -4,7 +4,7 @@ load helper
 load stub_bench
 
 # A tree whose parts' scripts are made up: each says how it was called in $work/calls.
-make_tree() {
+prepare() {
     make_stub
     mkdir -p "$work/tree"
     cp -r scripts "$work/tree/"
@@ -17,7 +17,6 @@ make_tree() {
 evidence() { "$work/tree/scripts/evidence/evidence.sh" --out "$work/ev" "$@"; }
 
 @test "each part is made by its own script, and goes to one folder" {
-    make_tree
     mkdir "$work/ev"
     jq -n '[{group: "NVIDIA Stub|sm_90a|2,8,8,512,512,64,full|fp32", leader: "two",
         kernels: {two: {knobs: "m=32,warps=4"}}}]' >"$work/ev/leaderboard.json"
@@ -32,7 +31,6 @@ evidence() { "$work/tree/scripts/evidence/evidence.sh" --out "$work/ev" "$@"; }
 }
 
 @test "the last rung against the fused library at both paces, and the default kernel: also a run that fails" {
-    make_tree
     touch "$STUB/source.lib"
     echo 'lib 16 4 90' >>"$STUB/times"
     echo 'two 16 4' >"$STUB/wrong"
@@ -48,7 +46,6 @@ evidence() { "$work/tree/scripts/evidence/evidence.sh" --out "$work/ev" "$@"; }
 }
 
 @test "L2 persistence: every rung with and without, warm and cold, at two lengths; one that fails says why" {
-    make_tree
     BAD_ARGS="--kernel two --seq-kv 512 --l2 cold --l2-persist kv" BAD_STATUS=infeasible run evidence l2
     [ "$status" -eq 0 ]
     [[ $output == *$'one\t4096\tcold\t50\t50\t1'* && $output == *$'two\t512\tcold\t90\t-\tmade up'* ]]
@@ -57,7 +54,6 @@ evidence() { "$work/tree/scripts/evidence/evidence.sh" --out "$work/ev" "$@"; }
 }
 
 @test "the sanitizer's cases are kept, and gone on from" {
-    make_tree
     cat >"$work/tree/scripts/ci_gate.sh" <<'END'
 #!/usr/bin/env bash
 echo "ci_gate $*" >>"${0%/*}/../../calls"
@@ -74,7 +70,6 @@ END
 }
 
 @test "the grid is run for both architectures, from the points that are there" {
-    make_tree
     mkdir "$work/ev"
     echo '{"point": "p"}' | gzip >"$work/ev/tile_grid_sm_89.json.points.jsonl.gz"
     sed -i 's|^echo|while [[ $1 != --out ]]; do shift; done; cat "$2".points.jsonl 2>/dev/null >>"'"$work"'/seen"; \
@@ -87,7 +82,6 @@ END
 }
 
 @test "a part that fails is said, and the others are made" {
-    make_tree
     printf '#!/usr/bin/env bash\nexit 1\n' >"$work/tree/scripts/evidence/parity.sh"
     run -1 evidence parity gate peers
     [[ $output == *"evidence.sh: failed: parity gate" ]] # the made-up gate leaves no summary
@@ -95,7 +89,6 @@ END
 }
 
 @test "cut off in the middle: what was finished is there" {
-    make_tree
     printf '#!/usr/bin/env bash\necho peers >"%s/calls"\nsleep 600\n' "$work" >"$work/tree/scripts/peers.sh"
     touch "$STUB/source.lib"
     echo 'lib 16 4 90' >>"$STUB/times"
@@ -110,7 +103,6 @@ END
 }
 
 @test "no GPU, no binary: NOT-RUN, exit 4; bad arguments are refused; --dry-run runs nothing" {
-    make_tree
     touch "$STUB/no_gpu"
     refused 4 "NOT-RUN: no GPU here" evidence versus
     FA_BENCH=$work/none refused 4 "NOT-RUN: no $work/none" evidence versus
@@ -123,7 +115,6 @@ END
 }
 
 @test "evidence is of a commit: a changed script or a build of a changed tree is refused, elsewhere is not evidence" {
-    make_tree
     tree=$work/tree
     git -C "$tree" init -q
     git -C "$tree" -c user.name=x -c user.email=x@x commit -q --allow-empty -m x
@@ -161,7 +152,6 @@ END
 }
 
 @test "all without a GPU is not run and changes nothing, robustness either" {
-    make_tree
     touch "$STUB/no_gpu"
     refused 4 "NOT-RUN: no GPU here" evidence all
     refused 4 "NOT-RUN: no GPU here" evidence robustness all

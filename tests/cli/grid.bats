@@ -2,13 +2,14 @@
 # The tile grid of the WMMA kernels: every point runs, or is refused in words. No GPU.
 load helper
 
+prepare() { ./fa_bench --compile-only --quiet || skip "no CUDA compiler"; }
+
 wmma_kernels() {
     ./fa_bench --list-kernels --json - | jq -r '.[] | select(.tensor_cores == "wmma") | .name'
 }
 
 # bats test_tags=slow
 @test "M=64 runs in more than 48 KiB of shared memory, right to the last row" {
-    ./fa_bench --compile-only --quiet || skip "no CUDA compiler"
     for kernel in $(wmma_kernels); do
         ./fa_bench --kernel "$kernel" --m 64 --n 64 --warps 4 --stages 2 --arch sm_89 --device emu --batch 1 --heads 2 \
             --seq 129 --seeds 1 \
@@ -19,7 +20,6 @@ wmma_kernels() {
 
 # bats test_tags=slow
 @test "a tile past 99 KiB is refused with both numbers, and runs where the limit is higher" {
-    ./fa_bench --compile-only --quiet || skip "no CUDA compiler"
     for kernel in $(wmma_kernels); do
         refused 3 "bytes of shared memory per block against the limit of 101376 on sm_89" \
             ./fa_bench --kernel "$kernel" --m 64 --n 128 --warps 8 --dim 128 --stages 2 --arch sm_89 \
@@ -30,14 +30,12 @@ wmma_kernels() {
 
 # bats test_tags=slow
 @test "a sample of the grid has no holes" {
-    ./fa_bench --compile-only --quiet || skip "no CUDA compiler"
     scripts/house/compile_all.sh --run --device emu --sample 2 --out "$work/grid.json"
     jq -e 'all(.[]; .holes == 0 and .points == .pass + .infeasible) and (map(.pass) | add) > 0' "$work/grid.json"
 }
 
 # bats test_tags=slow
 @test "every point runs on each of the problems; what stands there of one is not taken for another" {
-    ./fa_bench --compile-only --quiet || skip "no CUDA compiler"
     local grid=(scripts/house/compile_all.sh --run --device emu --sample 1 --dims 64 --out "$work/grid.json")
     printf '%s\n' '# a comment' '--causal --seq 70 --heads 1 --batch 1 --check cpu' \
         '--seq 9 --heads 1 --batch 1 --check cpu' >"$work/problems"
@@ -51,7 +49,6 @@ wmma_kernels() {
 
 # bats test_tags=slow
 @test "a run that ends in an error is a hole; one that leaves no record is an error of its own" {
-    ./fa_bench --compile-only --quiet || skip "no CUDA compiler"
     cat >"$work/dies" <<'END'
 #!/usr/bin/env bash
 ./fa_bench "$@" | jq -c "if type == \"object\" and .problem.dim == 128 then $HOLE else . end"
@@ -68,7 +65,6 @@ END
 
 # bats test_tags=slow
 @test "what is cut off goes on where it was: every point once" {
-    ./fa_bench --compile-only --quiet || skip "no CUDA compiler"
     local grid=(scripts/house/compile_all.sh --run --device emu --sample 10 --jobs 2 --out "$work/grid.json")
     setsid "${grid[@]}" >/dev/null 2>&1 3>&- &
     victim=$!
@@ -86,7 +82,6 @@ END
 
 # bats test_tags=slow
 @test "--resume runs what is missing and what another source has made, and keeps the rest" {
-    ./fa_bench --compile-only --quiet || skip "no CUDA compiler"
     scripts/house/compile_all.sh --run --device emu --sample 2 --out "$work/grid.json"
     points=$work/grid.json.points.jsonl
     jq -c 'if input_line_number == 1 then .source_sha256 = "old" | .status = "error" elif input_line_number == 2

@@ -6,7 +6,9 @@ setup() {
     export XDG_CACHE_HOME=${XDG_CACHE_HOME:-$PWD/build/test-cache}
     work=$(mktemp -d)
     begun=$EPOCHREALTIME
+    prepare
 }
+prepare() { :; } # what each test of a file begins with: the file defines it
 
 # CPU seconds of the test and all it waited for, its wall seconds, its name: tests/run_all.sh shows the largest.
 note_times() { # FILE

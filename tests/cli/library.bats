@@ -7,7 +7,7 @@ build() { # SOURCE FILE OPTIONS...: a shared object
     gcc -O1 -shared -fPIC -Iinclude -Isrc -o "$work/$2" "tests/library/$1.c" "${@:3}" -ldl -lm
 }
 
-library_setup() {
+prepare() {
     export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}handle_segv=0 # of tests/asan.sh: signals stay signals
     build stub stub.so
     build host_cuda libcuda.so.1
@@ -16,7 +16,6 @@ library_setup() {
 }
 
 @test "a library is checked like a kernel, and the record says what it is" {
-    library_setup
     "${on_gpu[@]}" --causal --seq-kv 40 --json "$work/r.json"
     record_holds "$work/r.json" '.status == "pass"' '.kernel == "stub"' '.config == null' '.launch == null' \
         '.library.name == "stub"' '.library.version == "1.2"' '.library.workspace_bytes == 64' \
@@ -26,13 +25,11 @@ library_setup() {
 }
 
 @test "the log-sum-exp is asked of a library that writes it" {
-    library_setup
     "${on_gpu[@]}" --lse --causal --seq-kv 20
     FA_STUB=no_lse refused 3 "stub does not write the log-sum-exp that --lse asks for" "${on_gpu[@]}" --lse
 }
 
 @test "a library is compared with a library" {
-    library_setup
     cp "$work/stub.so" "$work/other,v2.so"
     FA_STUB=nameless "${on_gpu[@]}" --timing event --warmup-ms 0 --max-time 20 --vs "library:$work/other,v2.so" \
         --json "$work/r.json"
@@ -41,7 +38,6 @@ library_setup() {
 }
 
 @test "what a library does wrong is found" {
-    library_setup
     FA_STUB=wrong refused 1 "against cpu" "${on_gpu[@]}"
     FA_STUB=overwrites refused 1 "input k was overwritten: element 3" "${on_gpu[@]}"
     FA_STUB=wobbles refused 1 "not deterministic" "${on_gpu[@]}"
@@ -51,7 +47,6 @@ library_setup() {
 }
 
 @test "a crash is the child's, a hang is killed, and the next run goes on" {
-    library_setup
     FA_STUB=crash refused 6 "died of signal 11 (Segmentation fault) while checking" "${on_gpu[@]}"
     FA_STUB=crash_info refused 6 "died of signal 11 (Segmentation fault) while compiling" "${on_gpu[@]}"
     FA_STUB=hang refused 5 "killed after 5 s while checking" "${on_gpu[@]}" --timeout 5
@@ -61,12 +56,10 @@ library_setup() {
 }
 
 @test "the bench's context is current again, whatever the library left" {
-    library_setup
     FA_STUB=context "${on_gpu[@]}"
 }
 
 @test "what a library cannot serve is infeasible in its words, with or without a GPU" {
-    library_setup
     local words="stub: head dimension 24: multiples of 16 only"
     refused 3 "$words" "${on_gpu[@]}" --dim 24
     refused 3 "$words" ./fa_bench "${stub[@]}" --dim 24 --compile-only --quiet
@@ -81,7 +74,6 @@ library_setup() {
 }
 
 @test "without a GPU a library is validated, and not run" {
-    library_setup
     refused 4 "stub is a GPU library: not on the emulator" ./fa_bench "${stub[@]}" --device emu --quiet
     refused 4 "stub is a library: nothing to compile" ./fa_bench "${stub[@]}" --compile-only --quiet \
         --json "$work/r.json"
@@ -89,7 +81,6 @@ library_setup() {
 }
 
 @test "a file that is no such library is refused in one line" {
-    library_setup
     local bench=(./fa_bench --compile-only --quiet --library)
     echo "text" >"$work/text.so"
     refused 6 "text.so is not a shared object" "${bench[@]}" "$work/text.so"
@@ -128,7 +119,6 @@ library_setup() {
 }
 
 @test "a path that cannot be read, and options that do not go together, are usage" {
-    library_setup
     mkfifo "$work/fifo"
     refused 2 "takes a file that can be read" ./fa_bench --library "$work"
     refused 2 "takes a file that can be read" ./fa_bench --library "$work/fifo"

@@ -3,7 +3,7 @@
 load helper
 load stub_bench
 
-make_pairs() {
+prepare() {
     make_stub
     touch "$STUB/source.lib"
     echo 'lib 16 4 99' >>"$STUB/times"
@@ -13,7 +13,6 @@ make_pairs() {
 pairs() { scripts/evidence/pairs.sh --problems "$work/problems" --vs lib --jobs 1 --out "$work/p.jsonl" "$@"; }
 
 @test "both paces of each problem, a record each as it ends; what is there is not run again" {
-    make_pairs
     run -0 pairs --pace sustained,rested
     [[ $output == *"two over made up 1.2, rested: geometric mean 1.1, least 1.1, 0 below 1, 3 pairs"* ]]
     jq -es 'length == 6 and (map(select(.timing.pace.rest_ms == 12 and .timing.l2 == "cold")) | length) == 3' \
@@ -37,7 +36,6 @@ pairs() { scripts/evidence/pairs.sh --problems "$work/problems" --vs lib --jobs 
 }
 
 @test "two lanes share the problems; their records join without a GPU" {
-    make_pairs
     pairs --lane 1/2
     scripts/evidence/pairs.sh --problems "$work/problems" --lane 2/2 --out "$work/q.jsonl"
     jq -es 'map(.problem.seq_q) == [128, 512]' "$work/p.jsonl"
@@ -59,7 +57,6 @@ pairs() { scripts/evidence/pairs.sh --problems "$work/problems" --vs lib --jobs 
 }
 
 @test "a kernel that is wrong fails; slower pairs and what a peer does not serve are said, each problem by name" {
-    make_pairs
     sed -i 's/^lib.*/lib 16 4 81/' "$STUB/times"
     BAD_ARGS="--seq 256" BAD_STATUS=not_run run pairs
     [ "$status" -eq 0 ]
@@ -72,7 +69,6 @@ pairs() { scripts/evidence/pairs.sh --problems "$work/problems" --vs lib --jobs 
 }
 
 @test "drawn problems: the same from the same seed, all within the space; bad arguments are refused" {
-    make_pairs
     scripts/evidence/pairs.sh --random 300 --seed 5 --vs lib --dry-run >"$work/a"
     scripts/evidence/pairs.sh --random 300 --seed 5 --vs lib --dry-run | cmp - "$work/a"
     scripts/evidence/pairs.sh --random 300 --seed 6 --vs lib --dry-run | head -n 1 | grep -vqxFf "$work/a"

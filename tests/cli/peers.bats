@@ -7,7 +7,7 @@ load stub_bench
 # Peers at 20 us (fa2), 15 us (cudnn), 30 us (efficient); math has no memory; fa3 takes what $STUB/fa3 says, and without
 # that file is not installed. Dies at the shape of $STUB/die. A problem with a cubin, whose contents go to $STUB/cubins,
 # has its peers paired: 60 us beside our 50 us but for cudnn's 45; $STUB/pairs says otherwise.
-make_peers() {
+prepare() {
     make_stub
     cat >"$work/peers" <<'END'
 #!/usr/bin/env bash
@@ -46,7 +46,6 @@ edit_rows() { # FILTER
 }
 
 @test "row, best peer, ratio, geometric mean" {
-    make_peers
     run -0 peers --kernel one
     [[ ${lines[0]} == "2,8,512,64  one 50 us  best peer cudnn 15 us  ratio 0.3, paired 0.9" ]]
     [[ ${lines[1]} == "1,8,128,64 causal  one 50 us  best peer cudnn 15 us  ratio 0.3, paired 0.9" ]]
@@ -59,7 +58,6 @@ edit_rows() { # FILTER
 }
 
 @test "every measured peer is paired with the kernel that counts; the row has the ratios and the least of them" {
-    make_peers
     peers --kernel two,one
     [ "$(cat "$STUB/cubins")" = "$(printf 'one 16 4\none 16 4')" ]
     jq -e 'length == 2 and all(.[]; .paired == {fa2: {ratio: 1.2, ci95: [1.19, 1.21], us: 60, kernel_us: 50},
@@ -81,7 +79,6 @@ edit_rows() { # FILTER
 }
 
 @test "--no-pairs: no cubin, nothing of it in row and line" {
-    make_peers
     run -0 peers --kernel one --no-pairs
     [[ ${lines[0]} == *"ratio 0.3" ]]
     [[ ${lines[2]} == "geometric mean of best peer / ours over 2 shapes: 0.3" ]]
@@ -93,7 +90,6 @@ edit_rows() { # FILTER
 
 # bats test_tags=slow
 @test "a pairing that is refused, or wrong, or of a library, has a reason and no ratio; a wrong one fails the run" {
-    make_peers
     echo '{"status": "not_run", "reason": "ABI 9"}' >"$STUB/pairs"
     run -0 peers --kernel one
     [[ ${lines[0]} == *"ratio 0.3  not paired: "*"cudnn"*": ABI 9" ]]
@@ -122,7 +118,6 @@ edit_rows() { # FILTER
 
 # bats test_tags=slow
 @test "FlashAttention 3 is a peer like the others where it is measured; where it is not, the row says why" {
-    make_peers
     echo 14 >"$STUB/fa3"
     peers --kernel one
     jq -e 'length == 2 and all(.[]; .best_peer == "fa3" and .ratio == 0.28 and .peers.fa3 == 14 and
@@ -143,7 +138,6 @@ edit_rows() { # FILTER
 
 # bats test_tags=slow
 @test "without --kernel the last rung that serves the shape; with several the fastest" {
-    make_peers
     peers
     jq -e 'all(.[]; .kernel == "two" and .us == 90)' "$work/p/peers.json"
     peers --kernel two,one
@@ -152,7 +146,6 @@ edit_rows() { # FILTER
 
 # bats test_tags=slow
 @test "a stopped run goes on; an edited source and --again are measured anew" {
-    make_peers
     echo 128 >"$STUB/die"
     run -4 peers --kernel one
     [[ $output == *"NOT-RUN: the peers gave no answer"* ]]
@@ -180,7 +173,6 @@ edit_rows() { # FILTER
 
 # bats test_tags=slow
 @test "--dtype bf16: kernel, peers and rows are of that type; its file is its own" {
-    make_peers
     run -0 peers --kernel one --dtype bf16
     [[ ${lines[0]} == "2,8,512,64 bf16  one 50 us  best peer cudnn 15 us  ratio 0.3, paired 0.9" ]]
     [[ ${lines[1]} == "1,8,128,64 causal bf16  "* ]]
@@ -198,7 +190,6 @@ edit_rows() { # FILTER
 }
 
 @test "a wrong kernel has no ratio and fails the run" {
-    make_peers
     echo 'one 16 4' >"$STUB/wrong"
     run -1 peers --kernel one
     [ ! -e "$STUB/cubins" ]
@@ -208,7 +199,6 @@ edit_rows() { # FILTER
 }
 
 @test "no GPU, no PyTorch: NOT-RUN, exit 4" {
-    make_peers
     if ! command -v nvidia-smi >/dev/null; then
         FA_BENCH=$PWD/fa_bench run -4 peers
         [[ $output == *"NOT-RUN: "*libcuda* ]]
@@ -316,7 +306,6 @@ END
 }
 
 @test "a library is a peer, alone and paired by fa_bench itself; fa3 stands for the package" {
-    make_peers
     mv "$FA_BENCH" "$work/plain_stub"
     cat >"$FA_BENCH" <<'END'
 #!/usr/bin/env bash
@@ -350,7 +339,6 @@ END
 }
 
 @test "a library of the registry is a peer; a shape may have fewer K/V heads, other keys, heads side by side, a kind" {
-    make_peers
     printf '%s\n' '--kv-heads 2 --seq 1 --seq-kv 512 --strides bshd' '--seq 1' >"$work/problems"
     echo 'lib 16 4 50' >>"$STUB/times"
     printf '%064d' 3 >"$STUB/source.lib"
@@ -364,7 +352,6 @@ END
 
 # Everything is real but the GPU: a library that computes on the CPU stands for fa3, and a copy of it for the kernel.
 @test "a library that is built is taken without being asked for, and timed and paired by fa_bench" {
-    make_peers
     local tree=$work/tree
     mkdir -p "$tree/examples/library/build"
     ln -s "$PWD/scripts" "$tree/scripts"
@@ -394,7 +381,6 @@ END
 }
 
 @test "peers from PyPI: what pip is asked for, the folder, its parts, and who takes it" {
-    make_peers
     mkdir "$work/bin"
     cat >"$work/bin/python3" <<'END'
 #!/usr/bin/env bash
@@ -450,7 +436,6 @@ VERSION = 'FlashMLA (vLLM 2.2)'"
 }
 
 @test "--env: PyTorch runs the folder's cuDNN whole; parts of two are refused" {
-    make_peers
     local part from
     mkdir -p "$work/env/cudnn" "$work/other"
     for part in libcudnn libcudnn_graph; do
