@@ -5,6 +5,8 @@ load helper
 load stub_bench
 
 sweep() { scripts/evo_sweep.sh --out "$work/lb" "$@"; }
+# The bench of each test is made up, until the test says `unset FA_BENCH`.
+prepare() { make_stub; }
 board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
 
 # A sweep of the stub's default kernel, once for the file; a test that begins with it takes a copy.
@@ -19,6 +21,7 @@ swept() {
 }
 
 @test "what cannot be swept is refused in one line" {
+    unset FA_BENCH
     refused 2 "no kernel 'nosuch'" sweep --kernel nosuch
     refused 2 "no kernel 'cublas'" sweep --kernel cublas
     refused 2 "--budget takes a whole number from 1, not '0'" sweep --budget 0
@@ -40,6 +43,7 @@ swept() {
 }
 
 @test "--dry-run prints candidates of the registry's space and writes nothing" {
+    unset FA_BENCH
     run -0 sweep --kernel light --budget 5 --dry-run
     [ "${#lines[@]}" -eq 5 ]
     [[ ${lines[0]} =~ ^m=[0-9]+,n=[0-9]+,warps=[0-9]+,vec=[0-9]+$ ]]
@@ -47,12 +51,14 @@ swept() {
 }
 
 @test "the same seed makes the same candidates, another one others" {
+    unset FA_BENCH
     a=$(sweep --kernel light --strategy random --budget 9 --seed 3 --dry-run)
     [ "$a" = "$(sweep --kernel light --strategy random --budget 9 --seed 3 --dry-run)" ]
     [ "$a" != "$(sweep --kernel light --strategy random --budget 9 --seed 4 --dry-run)" ]
 }
 
 @test "on the emulator: proven, never timed" {
+    unset FA_BENCH
     run sweep --kernel light --strategy random --budget 2 -- --device emu --batch 1 --heads 1 --seq 17 --dim 16 --vec 8
     [ "$status" -eq 0 ]
     [[ $output == *"NOT-RUN: times"*"2 candidates"* ]]
@@ -64,6 +70,7 @@ swept() {
 }
 
 @test "a sweep without a GPU is not run, and says what can be" {
+    unset FA_BENCH
     ! ls /dev/nvidia[0-9]* 2>/dev/null || skip "there is a GPU"
     refused 4 "no GPU here, and a sweep needs times (-- --device emu" sweep --kernel light --budget 2
     [ ! -e "$work/lb" ]
@@ -83,7 +90,6 @@ swept() {
 }
 
 @test "what a kernel serves and needs stands in the log, the leaderboard and what is printed" {
-    make_stub
     echo '"serves":["varlen","window"],"needs":["packed"],' >"$STUB/says"
     run -0 sweep --kernel one --strategy grid
     [[ $output == *"one m=16,warps=8  regs 64 smem 1000  serves varlen window  needs packed"* ]]
@@ -95,7 +101,6 @@ swept() {
 }
 
 @test "--prune: what its bound says is slower than the fastest so far is not run, and is no result" {
-    make_stub
     printf '%s\n' 'one 16 4 30' 'one 16 8 30' "one 32 4 55 $work/lb/leaderboard.jsonl" 'one 32 8 30' >"$STUB/bounds"
     sweep --kernel one --strategy grid --prune bound --pool 1
     [ "$(board .kernels.one.knobs)" = m=16,warps=8 ]
@@ -124,7 +129,6 @@ sys.exit(10 + is_pruned(json.loads(sys.argv[1]), sys.argv[2], json.loads(sys.arg
 }
 
 @test "a loser is not timed to the end: the log says so, no board has it, a winner that falls brings it back" {
-    make_stub
     touch "$STUB/beats"
     run sweep --kernel one --strategy grid --pool 1
     [ "$status" -eq 0 ]
@@ -150,7 +154,6 @@ print(*register_limits(json.loads(sys.argv[1])))' "$1"; }
     [ -z "$(limits '{"registers": 40, "blocks_per_sm": 4, "config": {"warps": 16}}')" ] # 64 warps are the most
     [ -z "$(limits '{"registers": 255, "blocks_per_sm": 1, "config": {"warps": 16}}')" ] # 64 of 255: it would spill
     [ -z "$(limits '{"registers": null, "blocks_per_sm": 1, "config": {"warps": 4}}')" ]
-    make_stub
     printf '%s\n' 'one 16 8 40 0 4' 'one 16 8 38 48 5' 'one 16 8 37 40 4' 'one 32 8 45 0 4' >"$STUB/limits"
     run sweep --kernel one --strategy grid
     [ "$status" -eq 0 ]
@@ -169,7 +172,6 @@ print(*register_limits(json.loads(sys.argv[1])))' "$1"; }
 }
 
 @test "a tile larger than one with too much shared memory is not compiled; of recorded sweeps none of these ran" {
-    make_stub
     printf '%s\n' 'one 16 8' >"$STUB/too_large"
     sweep --kernel one --strategy grid --pool 1
     jq -e '.status == {infeasible: 1, pass: 2, pruned: 1}' "$work/lb/sweeps.jsonl" # m=32,warps=8 is larger
@@ -231,7 +233,6 @@ END
 }
 
 @test "a wrong candidate does not lead, nor one that fails on fresh seeds, and the log says so" {
-    make_stub
     echo 'one 16 8' >"$STUB/flaky"
     echo 'one 32 8' >"$STUB/wrong"
     run -0 sweep --kernel one --strategy grid
@@ -268,7 +269,6 @@ END
 
 # bats test_tags=slow
 @test "the lead passes between kernels by comparison alone" {
-    make_stub
     sweep --kernel one --strategy grid
     sweep --kernel two --strategy grid
     [ "$(board .leader)" = one ]
@@ -282,7 +282,6 @@ END
 
 # bats test_tags=slow
 @test "an edited source is measured again, an untouched one is not, a reverted one is known" {
-    make_stub
     sweep --kernel one --strategy grid
     [ "$(timed_runs)" -eq 5 ] # four, and the probe
     run sweep --kernel one --strategy grid
@@ -300,7 +299,6 @@ END
 
 # bats test_tags=slow
 @test "another driver, compiler or option makes a result old" {
-    make_stub
     sweep --kernel one --strategy grid
     for change in 's/"driver":"1"/"driver":"2"/' 's/"compiler":"stub 1"/"compiler":"stub 2"/' \
         's/"options":\[\]/"options":["-O1"]/'; do
@@ -314,7 +312,6 @@ END
 
 # bats test_tags=slow
 @test "another problem, L2 state or GPU has a leaderboard of its own; a loosened tolerance has none" {
-    make_stub
     sweep --kernel one --strategy grid
     sweep --kernel one --strategy grid -- --seq 64
     sweep --kernel one --strategy grid -- --l2 cold
@@ -339,7 +336,6 @@ END
 # bats test_tags=slow
 @test "a folder, a pipe or half a .gz in the place of a sweep's file is refused before anything runs" {
     local name
-    make_stub
     for name in leaderboard.jsonl leaderboard.json micro_best.json sweeps.jsonl; do
         mkdir -p "$work/$name/$name" "$work/pipe.$name"
         mkfifo "$work/pipe.$name/$name"
@@ -353,7 +349,6 @@ END
 }
 
 @test "corrupt lines are set aside and said, the rest counts" {
-    make_stub
     sweep --kernel one --strategy grid
     printf '%s\n' 'not json' '{"key":"x"}' >>"$work/lb/leaderboard.jsonl"
     printf '{"key":"torn' >>"$work/lb/leaderboard.jsonl"
@@ -369,7 +364,6 @@ END
 }
 
 @test "kill -9 in the middle loses at most what was in flight" {
-    make_stub
     echo 3 >"$STUB/hold" # the probe and a candidate or two; the others hang
     setsid scripts/evo_sweep.sh --kernel one --strategy grid --pool 2 --out "$work/lb" >/dev/null 2>&1 3>&- &
     victim=$!
@@ -387,7 +381,6 @@ END
 }
 
 @test "kill -9 of the script alone leaves no worker behind" {
-    make_stub
     echo 3 >"$STUB/hold"
     scripts/evo_sweep.sh --kernel one --strategy grid --pool 2 --out "$work/lb" >/dev/null 2>&1 3>&- &
     eventually lines "$work/lb/leaderboard.jsonl" 1
@@ -400,7 +393,6 @@ no_worker() { ! pgrep -f "$FA_BENCH"; }
 
 # bats test_tags=slow
 @test "two sweeps at once share one leaderboard" {
-    make_stub
     sweep --kernel one --strategy grid >"$work/a" 2>&1 3>&- &
     first=$!
     sweep --kernel two --strategy grid >"$work/b" 2>&1
@@ -414,7 +406,6 @@ no_worker() { ! pgrep -f "$FA_BENCH"; }
 @test "a full disk: said, exit 6, no line is torn, and there is room again after" {
     mkdir "$work/lb"
     mount -t tmpfs -o size=64k tmpfs "$work/lb" 2>/dev/null || skip "no right to mount a small file system"
-    make_stub
     sweep --kernel one --strategy grid
     dd if=/dev/zero of="$work/lb/filler" bs=4k 2>/dev/null || true
     printf '%064d' 5 >"$STUB/source.one"
@@ -437,7 +428,6 @@ no_worker() { ! pgrep -f "$FA_BENCH"; }
 
 # bats test_tags=slow
 @test "GPUs of one machine take candidates at once" {
-    make_stub
     sed -i 's/^while/echo "gpu ${CUDA_VISIBLE_DEVICES:-all}" >>"$STUB\/gpus"\nwhile/' "$FA_BENCH"
     run -0 sweep --kernel one --strategy grid --jobs 2
     [ "$(board .leader)" = one ]
@@ -450,14 +440,12 @@ no_worker() { ! pgrep -f "$FA_BENCH"; }
 }
 
 @test "--jobs takes as many GPUs as there are to see, and no single --gpu" {
-    make_stub
     refused 2 "CUDA_VISIBLE_DEVICES names 1" env CUDA_VISIBLE_DEVICES=3 scripts/evo_sweep.sh --kernel one --jobs 2
     refused 2 "--gpu names one GPU" sweep --kernel one --jobs 2 -- --gpu 1
 }
 
 # bats test_tags=slow
 @test "hosts of GNU parallel get the task whole (the local host stands for one)" {
-    make_stub
     echo : >"$work/hosts"
     run -0 sweep --kernel one --strategy grid --pool 4 --sshloginfile "$work/hosts" -- --seq 64
     jq -es 'length == 4 and all(.[]; .status == "pass" and .problem.seq_q == 64)' "$work/lb/leaderboard.jsonl"
@@ -469,7 +457,6 @@ no_worker() { ! pgrep -f "$FA_BENCH"; }
 
 # bats test_tags=slow
 @test "a bar with an ETA on a terminal, a line per generation elsewhere" {
-    make_stub
     run sweep --kernel one --strategy grid --pool 1
     [[ $output == *"2/4 candidates"*"4/4 candidates"* ]]
     rm -rf "$work/lb"
@@ -480,7 +467,6 @@ no_worker() { ! pgrep -f "$FA_BENCH"; }
 
 # 8 x 5 tiles, one valley: the time grows with the distance from m=96, warps=8.
 make_valley() {
-    make_stub
     sed -i 's/"m":\[16,32\],"n":\[64\],"warps":\[4,8\]/"m":[16,32,48,64,80,96,112,128],"n":[64],"warps":[1,2,4,8,16]/' \
         "$FA_BENCH"
     for m in 16 32 48 64 80 96 112 128; do
@@ -537,7 +523,6 @@ count_starts() { # COMMAND...: prints how many
 
 # bats test_tags=slow
 @test "a candidate that no host answers for is left out and said; the sweep goes on" {
-    make_stub
     sed -i 's/^us=/[[ "$compile $m $warps" != "0 16 8" ]] || kill -9 "$(ps -o ppid= -p $PPID)" $PPID\nus=/' "$FA_BENCH"
     echo : >"$work/hosts"
     run -0 sweep --kernel one --strategy grid --pool 2 --sshloginfile "$work/hosts"
@@ -597,7 +582,6 @@ count_starts() { # COMMAND...: prints how many
 }
 
 @test "a host that is dead, or lacks rsync or the repository, is not run and named" {
-    make_stub
     mkdir "$work/bin"
     # ssh to `gone` fails, `bare` has no rsync, `empty` no repository.
     printf '%s\n' '#!/bin/sh' 'case "$*" in *gone*) exit 255 ;; *bare*rsync*) exit 1 ;; *empty*test*) exit 1 ;; esac' \
@@ -615,6 +599,7 @@ count_starts() { # COMMAND...: prints how many
 }
 
 @test "--strategy tpe without Optuna is not run" {
+    unset FA_BENCH
     echo 'raise ImportError' >"$work/optuna.py"
     PYTHONPATH=$work refused 4 "no Python package optuna: run scripts/setup.sh" sweep --kernel light --strategy tpe
     echo kept >"$work/curves"
@@ -624,6 +609,7 @@ count_starts() { # COMMAND...: prints how many
 }
 
 @test "evo_test_one: one line, one record, the bench's exit code" {
+    unset FA_BENCH
     run -0 scripts/evo_test_one.sh 16 4 8 --kernel light --json "$work/r.json" -- "${small[@]}"
     [ "${#lines[@]}" -eq 1 ]
     [[ $output == "M=16 W=4 V=8  PASS  p50 - "*"regs "*"smem "* ]]
@@ -640,7 +626,6 @@ count_starts() { # COMMAND...: prints how many
 }
 
 @test "a cluster's array: a kernel per task, or a seed per task" {
-    make_stub
     refused 4 "no array task" scripts/evo_slurm.sh
     refused 2 "unknown option --fast" scripts/evo_slurm.sh --fast
     refused 2 "--seed is the task's number" scripts/evo_slurm.sh --seed 3
@@ -654,14 +639,12 @@ count_starts() { # COMMAND...: prints how many
 
 # bats test_tags=slow
 @test "a task of a cluster's array sweeps its kernel" {
-    make_stub
     SLURM_ARRAY_TASK_ID=1 scripts/evo_slurm.sh --strategy grid --out "$work/lb"
     [ "$(board .leader)" = two ]
 }
 
 # bats test_tags=slow
 @test "what a sweep did stands in sweeps.jsonl, also when it is told to stop" {
-    make_stub
     sweep --kernel one --strategy grid
     jq -es 'length == 1 and (.[0] | .kernel == "one" and .candidates == 4 and .measured == 4 and
         .status == {pass: 4} and .seconds > 0 and .per_second > 0 and .git == "stub")' "$work/lb/sweeps.jsonl"
@@ -677,19 +660,7 @@ count_starts() { # COMMAND...: prints how many
         .measured == .candidates)' "$work/lb/sweeps.jsonl"
 }
 
-# bats test_tags=slow
-@test "a candidate whose worker leaves no record is left out and said; the sweep goes on" {
-    make_stub
-    sed -i 's/^us=/[[ "$kernel $m $warps" != "one 32 4" ]] || exit 6\nus=/' "$FA_BENCH"
-    run -0 sweep --kernel one --strategy grid
-    [[ $output == *"left out: the worker of m=32,warps=4 died twice"* ]]
-    [[ $output == *"not_run 1, pass 3; 3 measured"* ]]
-    jq -es 'length == 3' "$work/lb/leaderboard.jsonl"
-    jq -es '.[0].lost == ["m=32,warps=4"]' "$work/lb/sweeps.jsonl"
-}
-
 @test "a worker that is killed: its candidate is tried again; nothing is lost, nothing twice" {
-    make_stub
     # A compiler over one candidate, a runner over another.
     sed -i 's/^us=/case "$compile $kernel $m $warps" in "1 one 16 8" | "0 one 32 8")\n\
     if mkdir "$STUB\/killed.$compile" 2>\/dev\/null; then kill -9 $PPID; exit 9; fi ;;\nesac\nus=/' "$FA_BENCH"
@@ -701,17 +672,21 @@ count_starts() { # COMMAND...: prints how many
 }
 
 # bats test_tags=slow
-@test "a worker that is killed is left out and said; the sweep goes on" {
-    make_stub
-    sed -i 's/^us=/[[ "$kernel $m $warps" != "one 16 8" ]] || kill -9 $PPID\nus=/' "$FA_BENCH"
-    run -0 sweep --kernel one --strategy grid --pool 1
-    [[ $output == *"left out: the worker of m=16,warps=8 died twice"* ]]
-    jq -es 'length == 3 and all(.[]; .status == "pass")' "$work/lb/leaderboard.jsonl"
-    [ "$(board .kernels.one.knobs)" = m=32,warps=8 ]
+@test "a candidate whose worker leaves no record, or is killed each time, is left out and said; the sweep goes on" {
+    local how
+    cp "$FA_BENCH" "$work/whole"
+    for how in 'exit 6' 'kill -9 $PPID'; do
+        rm -rf "$work/lb"
+        sed 's/^us=/[[ "$kernel $m $warps" != "one 16 8" ]] || '"$how"'\nus=/' "$work/whole" >"$FA_BENCH"
+        run -0 sweep --kernel one --strategy grid --pool 1
+        [[ $output == *"left out: the worker of m=16,warps=8 died twice"*"not_run 1, pass 3; 3 measured"* ]]
+        jq -es 'length == 3 and all(.[]; .status == "pass")' "$work/lb/leaderboard.jsonl"
+        jq -es '.[0].lost == ["m=16,warps=8"]' "$work/lb/sweeps.jsonl"
+        [ "$(board .kernels.one.knobs)" = m=32,warps=8 ]
+    done
 }
 
 @test "--seconds ends a sweep between candidates" {
-    make_stub
     sweep --kernel one --strategy grid --pool 1 --seconds 0.0001 # less than any candidate takes
     jq -es 'length >= 1 and length < 4' "$work/lb/leaderboard.jsonl"
     [ "$(board .leader)" = one ]
@@ -719,7 +694,6 @@ count_starts() { # COMMAND...: prints how many
 
 # Without a tile a variant with a source of its own serves the problem, as wgmma_small serves one of wgmma's.
 @test "a sweep of a kernel whose variant serves the problem is over the kernel's own tiles and source" {
-    make_stub
     sed -i 's/"defaults":{"m":16}/"defaults":{"m":16,"warps":4}/
         s/^provenance+=.*source_sha256/[[ $given == *"--m "* ]] || { sha=${sha\/0\/7}; variant=small m=32; }\n&/
         s/"variant":"'"'\\\$kernel'"'"/"variant":"'"'\${variant:-\$kernel}'"'"/' "$FA_BENCH"
