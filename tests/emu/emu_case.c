@@ -67,26 +67,14 @@ static fa_status run(const arguments *a, result *r)
                               .threads = (uint32_t)module->info.threads,
                               .smem_dynamic_bytes = (uint32_t)module->info.smem_dynamic_bytes,
                               .cluster = cluster};
-    const fa_params params = {.q = (void *)(uintptr_t)q,
-                              .k = (void *)(uintptr_t)q,
-                              .v = (void *)(uintptr_t)(o + MAP_OFFSET),
-                              .o = (void *)(uintptr_t)o,
-                              .k_stride_s = MAP_COLS,
-                              .k_stride_h = HALVES,
-                              .k_stride_b = HALVES,
-                              .v_stride_s = MAP_COLS,
-                              .v_stride_h = HALVES,
-                              .v_stride_b = HALVES,
-                              .batch = 1,
-                              .kv_heads = 1,
-                              .seq_kv = HALVES / MAP_COLS,
-                              .dim = MAP_COLS,
-                              .dim_v = MAP_COLS,
-                              .window_left = -1,
-                              .window_right = -1,
-                              .total_q = HALVES / MAP_COLS,
-                              .total_kv = HALVES / MAP_COLS,
-                              .seq_q = a->number};
+    fa_params params = {.batch = 1, .kv_heads = 1, .seq_q = a->number, .window_left = -1, .window_right = -1};
+    params.q = params.k = (void *)(uintptr_t)q;
+    params.v = (void *)(uintptr_t)(o + MAP_OFFSET);
+    params.o = (void *)(uintptr_t)o;
+    params.dim = params.dim_v = MAP_COLS;
+    params.seq_kv = params.total_q = params.total_kv = HALVES / MAP_COLS;
+    params.k_stride_s = params.v_stride_s = MAP_COLS;
+    params.k_stride_h = params.k_stride_b = params.v_stride_h = params.v_stride_b = HALVES;
     FA_TRY(device.launch(&device, kernel, &launch, &params, &r->why));
     FA_TRY(fa_findings_verdict(device.found, &r->why));
     return device.copy_out(&device, r->o, o, sizeof r->o, &r->why);

@@ -80,11 +80,7 @@ typedef struct fake {
 /* Launches share the GPU with those of other checks. */
 static fa_gpu_lock_mode lock_mode = FA_GPU_LOCK_NONE;
 void __wrap_fa_gpu_lock(const char *bus_id, fa_gpu_lock_mode mode);
-void __wrap_fa_gpu_lock(const char *bus_id, fa_gpu_lock_mode mode)
-{
-    (void)bus_id;
-    lock_mode = mode;
-}
+void __wrap_fa_gpu_lock(const char *bus_id, fa_gpu_lock_mode mode) { lock_mode = mode; }
 
 /* The reference on the CPU leaves the GPU to others. */
 static int32_t references_made;
@@ -106,14 +102,12 @@ fa_status __wrap_fa_compile_cuda(const fa_spec *spec, fa_module *module, fa_reas
 fa_status __wrap_fa_compile_cuda(const fa_spec *spec, fa_module *module, fa_reason *why)
 {
     const size_t length = strlen(spec->source), tail = strlen("/src/cuda/plain.cu");
-    (void)module;
     assert_true(length > tail && strcmp(spec->source + length - tail, "/src/cuda/plain.cu") == 0);
     return plain_compiles ? FA_PASS : fa_refuse(why, FA_NOT_RUN, "no compiler");
 }
 
 static fa_status fake_alloc(fa_device *device, size_t bytes, fa_ptr *pointer, fa_reason *why)
 {
-    (void)why;
     fake *f = device->self;
     f->allocated++;
     f->allocations++;
@@ -129,7 +123,6 @@ static void fake_free(fa_device *device, fa_ptr pointer)
 
 static fa_status fake_in(fa_device *device, fa_ptr to, const void *from, size_t bytes, fa_reason *why)
 {
-    (void)why;
     ((fake *)device->self)->bytes_put += bytes;
     memcpy((void *)(uintptr_t)to, from, bytes);
     return FA_PASS;
@@ -137,14 +130,12 @@ static fa_status fake_in(fa_device *device, fa_ptr to, const void *from, size_t 
 
 static fa_status fake_out(fa_device *device, void *to, fa_ptr from, size_t bytes, fa_reason *why)
 {
-    (void)device, (void)why;
     memcpy(to, (const void *)(uintptr_t)from, bytes);
     return FA_PASS;
 }
 
 static fa_status fake_fill(fa_device *device, fa_ptr to, uint16_t value, size_t count, fa_reason *why)
 {
-    (void)why;
     ((fake *)device->self)->bytes_put += count * sizeof value;
     for (size_t i = 0; i < count; i++)
         ((uint16_t *)(uintptr_t)to)[i] = value;
@@ -227,13 +218,9 @@ static const inputs *inputs_of(const fa_problem *problem, const fa_params *p)
         fa_tensors_free(&tensors);
         return &kept;
     }
-    const int64_t rows = fa_problem_rows(problem);
-    int64_t *all = fa_alloc((size_t)rows * sizeof *all);
-    for (int64_t i = 0; i < rows; i++)
-        all[i] = i;
     fa_reference_free(&kept.reference);
     fa_tensors_free(&kept.tensors);
-    kept = (inputs){*problem, tensors, fa_reference_of_rows(problem, &tensors, all, rows, false)};
+    kept = (inputs){*problem, tensors, reference_of(problem, &tensors, 1, false)};
     return &kept;
 }
 
@@ -440,7 +427,6 @@ static int32_t fake_vary(fa_device *device, int32_t variation)
 
 static fa_status fake_sample(fa_device *device, const fa_sample_request *request, fa_sample *sample, fa_reason *why)
 {
-    (void)device, (void)request, (void)sample;
     return fa_refuse(why, FA_NOT_RUN, "a fake");
 }
 

@@ -102,30 +102,20 @@ enum { /* what comes close to one of these, on either side */
 static bool chosen(const scene *s, int subset, int64_t flat)
 {
     const int64_t seq = s->problem.seq_q, row = flat % seq, head = flat / seq, tile = row / s->tile_m;
-    switch (subset) {
-    case ALL:
-        return true;
-    case ONE_ROW:
-        return flat == seq;
-    case TWO_ROWS:
-        return flat == 0 || flat == 3;
-    case ONE_HEAD:
-        return head == 1;
-    case ONE_HEAD_TILE:
-        return head == 0 && tile == 1;
-    case ONE_HEAD_TILES:
-        return head == 0 && tile <= 1 && row % 2 == 0;
-    case TAIL:
-        return tile == (seq - 1) / s->tile_m;
-    case TILES:
-        return tile == 1;
-    case TWO_HEADS:
-        return head < 2;
-    case LAST_ROW:
-        return row == seq - 1;
-    default:
-        return flat % 5 == 0;
-    }
+    const bool is[SUBSETS] = {
+        [ALL] = true,
+        [ONE_ROW] = flat == seq,
+        [TWO_ROWS] = flat == 0 || flat == 3,
+        [ONE_HEAD] = head == 1,
+        [ONE_HEAD_TILE] = head == 0 && tile == 1,
+        [ONE_HEAD_TILES] = head == 0 && tile <= 1 && row % 2 == 0,
+        [TAIL] = tile == (seq - 1) / s->tile_m,
+        [TILES] = tile == 1,
+        [TWO_HEADS] = head < 2,
+        [SOME] = flat % 5 == 0,
+        [LAST_ROW] = row == seq - 1,
+    };
+    return is[subset];
 }
 
 static uint16_t times(uint16_t half, double factor)
@@ -162,9 +152,9 @@ static uint16_t spoiled(const scene *s, const uint16_t *right, int fault, int64_
     case TINY:
         return (uint16_t)(d % 2 ? 0x8001 : 1);
     case ALMOST_ALIKE:
-        return fa_float_to_half(fa_half_to_float(right[d]) + 0.004f * (float)noise((uint64_t)at));
     case UNLIKE:
-        return fa_float_to_half(fa_half_to_float(right[d]) + 0.02f * (float)noise((uint64_t)at));
+        return fa_float_to_half(fa_half_to_float(right[d]) +
+                                (fault == UNLIKE ? 0.02f : 0.004f) * (float)noise((uint64_t)at));
     case GRADED: /* columns 4 to 6, and less than a tenth of their error in the others */
     case GRADED_LESS:
         return fa_float_to_half(fa_half_to_float(right[at]) + (d >= 4 && d <= 6  ? 1.0f
@@ -172,11 +162,9 @@ static uint16_t spoiled(const scene *s, const uint16_t *right, int fault, int64_
                                                                                  : 0.13f) *
                                                                   (d < 9 ? 1.0f : 0.0f));
     case ALMOST_MOVED:
-        return fa_float_to_half(fa_half_to_float(right[(flat + 3) % rows * dim + d]) +
-                                0.08f * (float)noise((uint64_t)at));
     case NOT_QUITE_MOVED:
         return fa_float_to_half(fa_half_to_float(right[(flat + 3) % rows * dim + d]) +
-                                0.17f * (float)noise((uint64_t)at));
+                                (fault == ALMOST_MOVED ? 0.08f : 0.17f) * (float)noise((uint64_t)at));
     case MOVED_BUT_ONE:
         return flat % 8 == 7 ? fa_float_to_half((float)noise((uint64_t)at + 99)) : right[(flat + 3) % rows * dim + d];
     case ALMOST_SCALED:

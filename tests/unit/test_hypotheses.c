@@ -209,7 +209,6 @@ static void no_v_descale(fa_problem *p, fa_tensors *t) { times(t->scores.v_desca
 static void no_q_descale(fa_problem *p, fa_tensors *t) { times(t->scores.q_descale, p->batch * p->heads, 0, 1); }
 static void swapped_descales(fa_problem *p, fa_tensors *t)
 {
-    (void)p;
     float *const k = t->scores.k_descale;
     t->scores.k_descale = t->scores.v_descale;
     t->scores.v_descale = k;

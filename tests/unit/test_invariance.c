@@ -131,7 +131,10 @@ static fa_status fake_fill(fa_device *device, fa_ptr to, uint16_t value, size_t 
     return FA_PASS;
 }
 
-static fa_status try_prepared(double *ratio, fa_reason *why)
+static double ratio;
+static fa_reason why;
+
+static fa_status try_prepared(void)
 {
     fa_device device = {.copy_in = fake_in,
                         .copy_out = fake_out,
@@ -157,23 +160,22 @@ static fa_status try_prepared(double *ratio, fa_reason *why)
         .method = FA_TIMING_GRAPH, .launches = 40, .warmup_launches = 3, .reset_l2 = true};
     uint16_t before[COUNT];
     memcpy(before, gpu.tensor[2], sizeof before);
-    const fa_status status = fa_timing_invariance(&candidate, &request, ratio, why);
+    const fa_status status = fa_timing_invariance(&candidate, &request, &ratio, &why);
     assert_int_equal(allocated, 0);
     if (status == FA_PASS)
         assert_memory_equal(before, gpu.tensor[2], sizeof before); /* the inputs are as they were */
     return status;
 }
 
-static fa_status try_way(way what, double *ratio, fa_reason *why)
+static fa_status try_way(way what)
 {
     memset(&gpu, 0, sizeof gpu);
     gpu.way = what;
-    return try_prepared(ratio, why);
+    return try_prepared();
 }
 
 static bool first_is_beside; /* else the last element */
-static fa_status try_scripted_of(fa_dtype dtype, float times, float beside, double *ratio, fa_reason *why,
-                                 const double us[6])
+static fa_status try_scripted_of(fa_dtype dtype, float times, float beside, const double us[6])
 {
     memset(&gpu, 0, sizeof gpu);
     gpu.way = WAY_SCRIPTED;
@@ -182,43 +184,39 @@ static fa_status try_scripted_of(fa_dtype dtype, float times, float beside, doub
     gpu.times = times;
     gpu.beside = beside;
     memcpy(gpu.us, us, sizeof gpu.us);
-    return try_prepared(ratio, why);
+    return try_prepared();
 }
 
-static fa_status try_scripted(float times, float beside, double *ratio, fa_reason *why, const double us[6])
+static fa_status try_scripted(float times, float beside, const double us[6])
 {
-    return try_scripted_of(FA_DTYPE_FP16, times, beside, ratio, why, us);
+    return try_scripted_of(FA_DTYPE_FP16, times, beside, us);
 }
 
 /* 1.25 times the shortest and a microsecond, of any of the three; a second attempt counts alone. */
 TEST(times_may_differ_a_little)
 {
-    double ratio = 0;
-    fa_reason why = {""};
     for (int slow = 0; slow < 3; slow++)
         for (int over = 0; over < 2; over++) {
             double us[6] = {100, 100, 100, 100, 100, 100};
             us[slow] = us[3 + slow] = over ? 126.01 : 125.99;
-            assert_int_equal(try_scripted(1, 0, &ratio, &why, us), over ? FA_WRONG : FA_PASS);
+            assert_int_equal(try_scripted(1, 0, us), over ? FA_WRONG : FA_PASS);
             assert_true(fabs(ratio - us[slow] / 100) < 1e-9);
             assert_int_equal(gpu.samples, over ? 42 : 21);
             us[3 + slow] = 100; /* a second attempt that is right */
-            assert_int_equal(try_scripted(1, 0, &ratio, &why, us), FA_PASS);
+            assert_int_equal(try_scripted(1, 0, us), FA_PASS);
         }
     const double short_ones[6] = {1, 2.2, 1, 1, 2.2, 1}, apart[6] = {7, 3, 20, 7, 3, 20};
-    assert_int_equal(try_scripted(1, 0, &ratio, &why, short_ones), FA_PASS);
-    ends_with(try_scripted(1, 0, &ratio, &why, apart), FA_WRONG, &why,
+    assert_int_equal(try_scripted(1, 0, short_ones), FA_PASS);
+    ends_with(try_scripted(1, 0, apart), FA_WRONG, &why,
               "7.00 us on new inputs, 3.00 us on the same inputs again, 20.00 us when");
 }
 
 /* Three rounds at least, however long they take. */
 TEST(slow_rounds_are_few)
 {
-    double ratio = 0;
-    fa_reason why = {""};
     const double us[6] = {10, 10, 10, 10, 10, 10};
     step_s = 1;
-    const fa_status status = try_scripted(1, 0, &ratio, &why, us);
+    const fa_status status = try_scripted(1, 0, us);
     step_s = 1e-6;
     assert_int_equal(status, FA_PASS);
     assert_int_equal(gpu.samples, 3 * 3);
@@ -227,43 +225,39 @@ TEST(slow_rounds_are_few)
 /* Outputs of timed launches: 2e-3 and 2e-3 of the value. */
 TEST(timed_outputs_may_differ_in_last_bits)
 {
-    double ratio = 0;
-    fa_reason why = {""};
     const double us[6] = {10, 10, 10, 10, 10, 10};
     const float value = fa_half_to_float((uint16_t)(0x3000 + 97 * 2 + COUNT - 1)); /* of the last element */
-    assert_int_equal(try_scripted(1, 0.9f * 2e-3f * (1 + value), &ratio, &why, us), FA_PASS);
-    assert_int_equal(try_scripted(1, 1.1f * 2e-3f * (1 + value), &ratio, &why, us), FA_WRONG);
-    ends_with(try_scripted(1, -1.1f * 2e-3f * (1 + value), &ratio, &why, us), FA_WRONG, &why, "at element 63, not -0.");
-    assert_int_equal(try_scripted(1, NAN, &ratio, &why, us), FA_WRONG);
+    assert_int_equal(try_scripted(1, 0.9f * 2e-3f * (1 + value), us), FA_PASS);
+    assert_int_equal(try_scripted(1, 1.1f * 2e-3f * (1 + value), us), FA_WRONG);
+    ends_with(try_scripted(1, -1.1f * 2e-3f * (1 + value), us), FA_WRONG, &why, "at element 63, not -0.");
+    assert_int_equal(try_scripted(1, NAN, us), FA_WRONG);
     first_is_beside = true;
-    assert_int_equal(try_scripted(1, 0.1f, &ratio, &why, us), FA_WRONG);
+    assert_int_equal(try_scripted(1, 0.1f, us), FA_WRONG);
     first_is_beside = false;
     holds(why.text, "at element 0, not");
     const float of_bf16 = 8 * 2e-3f; /* the value itself is next to nothing there */
-    assert_int_equal(try_scripted_of(FA_DTYPE_BF16, 1, 0.9f * of_bf16, &ratio, &why, us), FA_PASS);
-    assert_int_equal(try_scripted_of(FA_DTYPE_BF16, 1, 1.1f * of_bf16, &ratio, &why, us), FA_WRONG);
+    assert_int_equal(try_scripted_of(FA_DTYPE_BF16, 1, 0.9f * of_bf16, us), FA_PASS);
+    assert_int_equal(try_scripted_of(FA_DTYPE_BF16, 1, 1.1f * of_bf16, us), FA_WRONG);
 }
 
 /* Each sample after the same copies, launches and fills: a line a sample, with the first elements of q and o. */
 TEST(samples_begin_alike)
 {
     golden g = {0};
-    double ratio = 0;
-    fa_reason why = {""};
     memset(&gpu, 0, sizeof gpu);
     gpu.way = WAY_SCRIPTED;
     gpu.times = 1;
     gpu.trace = &g;
     for (int i = 0; i < 6; i++)
         gpu.us[i] = 10;
-    assert_int_equal(try_prepared(&ratio, &why), FA_PASS);
+    assert_int_equal(try_prepared(), FA_PASS);
     golden_say(&g, "\n");
     golden_compare(&g, "invariance.txt");
 }
 
-static fa_status no_memory(fa_device *device, size_t bytes, fa_ptr *pointer, fa_reason *why)
+static fa_status no_memory(fa_device *device, size_t bytes, fa_ptr *pointer, fa_reason *said)
 {
-    return fa_refuse(why, FA_ERROR, "no memory");
+    return fa_refuse(said, FA_ERROR, "no memory");
 }
 
 /* Inputs of 0 bytes or of more than 1 GiB are neither tested nor copied. The output does not count. */
@@ -280,8 +274,6 @@ TEST(large_inputs_are_left_out)
                  {2 * quarter + 1, quarter, 2 * quarter, false},
                  {1, 0, 1, true}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        double ratio = 0;
-        fa_reason why = {""};
         fa_device device = {.alloc = no_memory}; /* any other call would crash */
         fa_candidate candidate = {.device = &device, .buffers = {.device = &device, .tensors = FA_L}};
         const size_t counts[] = {cases[i].q, cases[i].kv, cases[i].kv, cases[i].o};
@@ -297,25 +289,19 @@ TEST(large_inputs_are_left_out)
 
 TEST(an_honest_kernel_passes)
 {
-    double ratio = 0;
-    fa_reason why = {""};
-    assert_int_equal(try_way(WAY_HONEST, &ratio, &why), FA_PASS);
+    assert_int_equal(try_way(WAY_HONEST), FA_PASS);
     assert_true(ratio >= 1.0 && ratio < 1.1);
 }
 
 TEST(time_must_not_depend_on_earlier_launches)
 {
-    double ratio = 0;
-    fa_reason why = {""};
-    ends_with(try_way(WAY_BY_CONTENTS, &ratio, &why), FA_WRONG, &why, "depends on what an earlier launch left");
+    ends_with(try_way(WAY_BY_CONTENTS), FA_WRONG, &why, "depends on what an earlier launch left");
     assert_true(ratio > 5);
-    ends_with(try_way(WAY_WHEN_NAN, &ratio, &why), FA_WRONG, &why, "depends on what an earlier launch left");
+    ends_with(try_way(WAY_WHEN_NAN), FA_WRONG, &why, "depends on what an earlier launch left");
 }
 
 TEST(an_old_output_is_wrong)
 {
-    double ratio = 0;
-    fa_reason why = {""};
-    ends_with(try_way(WAY_BY_POINTER, &ratio, &why), FA_WRONG, &why, "a timed launch on new inputs");
-    assert_int_equal(try_way(WAY_NEVER_TIMED, &ratio, &why), FA_WRONG); /* the poison stays */
+    ends_with(try_way(WAY_BY_POINTER), FA_WRONG, &why, "a timed launch on new inputs");
+    assert_int_equal(try_way(WAY_NEVER_TIMED), FA_WRONG); /* the poison stays */
 }

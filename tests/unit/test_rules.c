@@ -21,11 +21,7 @@ static bench open_sampled(fa_problem problem, fa_dist dist, uint64_t seed, bool 
 {
     bench b = {
         .problem = problem, .tensors = fa_tensors_make(&problem, dist, seed), .count = fa_problem_q_count(&problem)};
-    const int64_t all = (int64_t)problem.batch * problem.heads * problem.seq_q, rows = (all + step - 1) / step;
-    int64_t *sample = fa_alloc((size_t)rows * sizeof *sample);
-    for (int64_t i = 0; i < rows; i++)
-        sample[i] = i * step;
-    b.reference = fa_reference_of_rows(&problem, &b.tensors, sample, rows, acc_fp16);
+    b.reference = reference_of(&problem, &b.tensors, step, acc_fp16);
     b.output = fa_alloc(b.count * sizeof *b.output);
     return b;
 }

@@ -6,28 +6,16 @@
 static fa_params launch(void)
 {
     const uintptr_t base = 1u << 28;
-    return (fa_params){.q = (void *)base,
-                       .k = (void *)(base + 100000),
-                       .v = (void *)(base + 200000),
-                       .o = (void *)(base + 300000),
-                       .q_stride_b = 240,
-                       .q_stride_h = 80,
-                       .q_stride_s = 20,
-                       .k_stride_b = 80,
-                       .k_stride_h = 80,
-                       .k_stride_s = 16,
-                       .v_stride_b = 80,
-                       .v_stride_h = 80,
-                       .v_stride_s = 16,
-                       .o_stride_b = 192,
-                       .o_stride_h = 16,
-                       .o_stride_s = 48,
-                       .batch = 2,
-                       .heads = 3,
-                       .kv_heads = 1,
-                       .seq_q = 4,
-                       .seq_kv = 5,
-                       .dim = 16};
+    fa_params p = {.batch = 2, .heads = 3, .kv_heads = 1, .seq_q = 4, .seq_kv = 5, .dim = 16};
+    p.q = (void *)base;
+    p.k = (void *)(base + 100000);
+    p.v = (void *)(base + 200000);
+    p.o = (void *)(base + 300000);
+    p.q_stride_b = 240, p.q_stride_h = 80, p.q_stride_s = 20;
+    p.k_stride_b = p.v_stride_b = p.k_stride_h = p.v_stride_h = 80;
+    p.k_stride_s = p.v_stride_s = 16;
+    p.o_stride_b = 192, p.o_stride_h = 16, p.o_stride_s = 48;
+    return p;
 }
 
 static void says(const fa_params *p, const void *tensor, int64_t bytes, const char *words)

@@ -52,6 +52,15 @@ fa_problem shape(int32_t batch, int32_t heads, int32_t kv_heads, int32_t seq_q, 
     return (fa_problem){batch, heads, kv_heads, seq_q, seq_kv, dim, causal, 1.0f / sqrtf((float)dim)};
 }
 
+fa_reference reference_of(const fa_problem *problem, const fa_tensors *tensors, int64_t step, bool acc_fp16)
+{
+    const int64_t count = (fa_problem_rows(problem) + step - 1) / step;
+    int64_t *rows = fa_alloc((size_t)count * sizeof *rows);
+    for (int64_t i = 0; i < count; i++)
+        rows[i] = i * step;
+    return fa_reference_of_rows(problem, tensors, rows, count, acc_fp16);
+}
+
 void holds(const char *text, const char *words)
 {
     if (strstr(text, words) == NULL)

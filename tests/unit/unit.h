@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "check/reference.h"
 #include "input/options.h"
 #include "input/problem.h"
 
@@ -40,6 +41,8 @@ fa_problem problem_of(const char *line);
 /* With the scale 1/sqrt(dim). */
 fa_problem shape(int32_t batch, int32_t heads, int32_t kv_heads, int32_t seq_q, int32_t seq_kv, int32_t dim,
                  bool causal);
+/* The reference of every `step`th row. */
+fa_reference reference_of(const fa_problem *problem, const fa_tensors *tensors, int64_t step, bool acc_fp16);
 /* Fails when the words are not in the text. */
 void holds(const char *text, const char *words);
 /* Fails when the status is another, or the words are not in the reason. */
