@@ -64,7 +64,6 @@ static void trace(fake_gpu *gpu, const fa_sample_request *request)
 
 static fa_status fake_sample(fa_device *device, const fa_sample_request *request, fa_sample *sample, fa_reason *why)
 {
-    (void)why;
     fake_gpu *gpu = device->self;
     const int kernel = kernel_number(request->kernel);
     /* the floor is an empty kernel's */
@@ -96,30 +95,12 @@ static fa_status fake_sample(fa_device *device, const fa_sample_request *request
 static fa_status fake_launch(fa_device *device, fa_kernel *kernel, const fa_launch *launch, const fa_params *params,
                              fa_reason *why)
 {
-    (void)launch, (void)params, (void)why;
     write_output(device->self, kernel_number(kernel));
-    return FA_PASS;
-}
-
-static fa_status fake_copy_out(fa_device *device, void *to, fa_ptr from, size_t bytes, fa_reason *why)
-{
-    (void)device, (void)why;
-    memcpy(to, (const void *)(uintptr_t)from, bytes);
-    return FA_PASS;
-}
-
-static fa_status fake_fill16(fa_device *device, fa_ptr to, uint16_t value, size_t count, fa_reason *why)
-{
-    (void)device, (void)why;
-    uint16_t *halves = (uint16_t *)(uintptr_t)to;
-    for (size_t i = 0; i < count; i++)
-        halves[i] = value;
     return FA_PASS;
 }
 
 fa_status fake_no_memory(fa_device *device, size_t bytes, fa_ptr *pointer, fa_reason *why)
 {
-    (void)device, (void)bytes, (void)pointer;
     return fa_refuse(why, FA_ERROR, "no memory for a copy of the inputs");
 }
 
@@ -130,19 +111,16 @@ void fake_gpu_make(fake_gpu *gpu, double first_us, double second_us)
     gpu->base_us[0] = first_us;
     gpu->base_us[1] = second_us;
     gpu->random = 12345;
-    gpu->device = (fa_device){
-        .info = {.backend = "fake",
-                 .name = "fake H200",
-                 .arch = "sm_90",
-                 .sm_count = 132,
-                 .clock_mhz_max = 1980,
-                 .memory_gbytes_per_s = 4800},
-        .self = gpu,
-        .launch = fake_launch,
-        .sample = fake_sample,
-        .copy_out = fake_copy_out,
-        .fill16 = fake_fill16,
-    };
+    gpu->device = host_device();
+    gpu->device.info = (fa_device_info){.backend = "fake",
+                                        .name = "fake H200",
+                                        .arch = "sm_90",
+                                        .sm_count = 132,
+                                        .clock_mhz_max = 1980,
+                                        .memory_gbytes_per_s = 4800};
+    gpu->device.self = gpu;
+    gpu->device.launch = fake_launch;
+    gpu->device.sample = fake_sample;
     for (int i = 0; i < 2; i++) {
         gpu->candidate[i] = (fa_candidate){
             .device = &gpu->device,

@@ -71,8 +71,7 @@ struct fa_kernel {
 /* What the fake device does and has done. */
 typedef struct fake {
     way library, plain;
-    int32_t allocated, allocations, loaded, library_loads, plain_loads;
-    size_t bytes_put; /* into the device's memory */
+    int32_t loaded, library_loads, plain_loads;
     int32_t vary_count, variation[32];
     float scale[32]; /* of the launches */
 } fake;
@@ -104,42 +103,6 @@ fa_status __wrap_fa_compile_cuda(const fa_spec *spec, fa_module *module, fa_reas
     const size_t length = strlen(spec->source), tail = strlen("/src/cuda/plain.cu");
     assert_true(length > tail && strcmp(spec->source + length - tail, "/src/cuda/plain.cu") == 0);
     return plain_compiles ? FA_PASS : fa_refuse(why, FA_NOT_RUN, "no compiler");
-}
-
-static fa_status fake_alloc(fa_device *device, size_t bytes, fa_ptr *pointer, fa_reason *why)
-{
-    fake *f = device->self;
-    f->allocated++;
-    f->allocations++;
-    *pointer = (fa_ptr)(uintptr_t)aligned_alloc(256, (bytes + 255) / 256 * 256);
-    return FA_PASS;
-}
-
-static void fake_free(fa_device *device, fa_ptr pointer)
-{
-    ((fake *)device->self)->allocated--;
-    free((void *)(uintptr_t)pointer);
-}
-
-static fa_status fake_in(fa_device *device, fa_ptr to, const void *from, size_t bytes, fa_reason *why)
-{
-    ((fake *)device->self)->bytes_put += bytes;
-    memcpy((void *)(uintptr_t)to, from, bytes);
-    return FA_PASS;
-}
-
-static fa_status fake_out(fa_device *device, void *to, fa_ptr from, size_t bytes, fa_reason *why)
-{
-    memcpy(to, (const void *)(uintptr_t)from, bytes);
-    return FA_PASS;
-}
-
-static fa_status fake_fill(fa_device *device, fa_ptr to, uint16_t value, size_t count, fa_reason *why)
-{
-    ((fake *)device->self)->bytes_put += count * sizeof value;
-    for (size_t i = 0; i < count; i++)
-        ((uint16_t *)(uintptr_t)to)[i] = value;
-    return FA_PASS;
 }
 
 static fa_status fake_load(fa_device *device, const fa_spec *spec, const fa_module *module, const fa_problem *problem,
@@ -451,7 +414,7 @@ static int discard_last(void **state)
     if (last == NULL)
         return 0;
     fa_buffers_free(&last->candidate.buffers);
-    assert_int_equal(last->fake.allocated, 0);
+    assert_int_equal(host.allocated, 0);
     assert_int_equal(last->fake.loaded, 0);
     free(last->kernel.cache);
     free(last);
@@ -469,17 +432,13 @@ static setup *make(way candidate, way library)
     plain_compiles = false;
     setup *s = last = fa_alloc(sizeof *s);
     s->fake.library = library;
-    s->device = (fa_device){.info = {.backend = "cuda", .name = "a fake", .sm_count = 4, .memory_bytes = 1 << 30},
-                            .self = &s->fake,
-                            .load = fake_load,
-                            .unload = fake_unload,
-                            .alloc = fake_alloc,
-                            .free = fake_free,
-                            .copy_in = fake_in,
-                            .copy_out = fake_out,
-                            .fill16 = fake_fill,
-                            .launch = fake_launch,
-                            .sample = fake_sample};
+    s->device = host_device();
+    s->device.info = (fa_device_info){.backend = "cuda", .name = "a fake", .sm_count = 4, .memory_bytes = 1 << 30};
+    s->device.self = &s->fake;
+    s->device.load = fake_load;
+    s->device.unload = fake_unload;
+    s->device.launch = fake_launch;
+    s->device.sample = fake_sample;
     s->problem = (fa_problem){2, 2, 1, 40, 70, 32, true, 1.0f / sqrtf(32.0f)};
     s->options = (fa_options){.check = FA_REFERENCE_CPU | FA_REFERENCE_CUBLAS,
                               .atol = FA_UNSET_REAL,
@@ -1192,7 +1151,7 @@ TEST(drawn_seeds_cost_next_to_nothing)
                         s->result.draws[i].strides == s->options.strides && !s->result.draws[i].flat &&
                         s->result.draws[i].lengths == 0 && s->result.draws[i].v_power == 0);
         assert_int_equal(s->kernel.launches, 5 + 10);
-        bytes[asked] = s->fake.bytes_put;
+        bytes[asked] = host.bytes_put;
     }
     assert_true((double)bytes[0] <= 1.1 * (double)bytes[1]);
 }
@@ -1241,7 +1200,7 @@ TEST(k_and_v_lie_together_where_the_l2_keeps_them)
     assert_int_equal(apart % 256, 0);
     assert_in_range(apart, fa_buffers_bytes(b, FA_K) + 4 * FA_GUARD_COUNT,
                     2 * b->capacity[FA_K] + 4 * FA_GUARD_COUNT + 255);
-    assert_int_equal(s->fake.allocated, 4); /* Q, K with V, O and the workspace */
+    assert_int_equal(host.allocated, 4); /* Q, K with V, O and the workspace */
 }
 
 TEST(too_large_is_refused_before_allocation)
@@ -1255,7 +1214,7 @@ TEST(too_large_is_refused_before_allocation)
     s->device.info.memory_bytes = INT64_MAX; /* then it is the host that cannot */
     ends_with(fa_buffers_make(&s->device, &s->problem, 0, &s->options, false, &s->candidate.buffers, &s->why),
               FA_INFEASIBLE, &s->why, "on the host");
-    assert_int_equal(s->fake.allocations, 0);
+    assert_int_equal(host.allocations, 0);
 }
 
 /* --dump, then --load of what was dumped: same inputs, same output; then files that do not fit. */

@@ -97,30 +97,9 @@ static fa_status fake_in(fa_device *device, fa_ptr to, const void *from, size_t 
     return FA_PASS;
 }
 
-static fa_status fake_out(fa_device *device, void *to, fa_ptr from, size_t bytes, fa_reason *why)
-{
-    memcpy(to, (const void *)(uintptr_t)from, bytes);
-    return FA_PASS;
-}
-
 static fa_status fake_copy(fa_device *device, fa_ptr to, fa_ptr from, size_t bytes, fa_reason *why)
 {
     return fake_in(device, to, (const void *)(uintptr_t)from, bytes, why);
-}
-
-static int allocated; /* on the device, and not freed */
-
-static fa_status fake_alloc(fa_device *device, size_t bytes, fa_ptr *pointer, fa_reason *why)
-{
-    *pointer = (fa_ptr)(uintptr_t)malloc(bytes);
-    allocated++;
-    return FA_PASS;
-}
-
-static void fake_free(fa_device *device, fa_ptr pointer)
-{
-    free((void *)(uintptr_t)pointer);
-    allocated--;
 }
 
 static fa_status fake_fill(fa_device *device, fa_ptr to, uint16_t value, size_t count, fa_reason *why)
@@ -136,14 +115,12 @@ static fa_reason why;
 
 static fa_status try_prepared(void)
 {
-    fa_device device = {.copy_in = fake_in,
-                        .copy_out = fake_out,
-                        .copy = fake_copy,
-                        .alloc = fake_alloc,
-                        .free = fake_free,
-                        .fill16 = fake_fill,
-                        .launch = fake_launch,
-                        .sample = fake_sample};
+    fa_device device = host_device();
+    device.copy_in = fake_in;
+    device.copy = fake_copy;
+    device.fill16 = fake_fill;
+    device.launch = fake_launch;
+    device.sample = fake_sample;
     const fa_problem problem = {
         .batch = 1, .heads = 1, .kv_heads = 1, .seq_q = 1, .seq_kv = 1, .dim = COUNT, .dtype = gpu.dtype};
     fa_candidate candidate = {.device = &device, .problem = &problem, .buffers = {.device = &device, .tensors = FA_L}};
@@ -161,7 +138,7 @@ static fa_status try_prepared(void)
     uint16_t before[COUNT];
     memcpy(before, gpu.tensor[2], sizeof before);
     const fa_status status = fa_timing_invariance(&candidate, &request, &ratio, &why);
-    assert_int_equal(allocated, 0);
+    assert_int_equal(host.allocated, 0);
     if (status == FA_PASS)
         assert_memory_equal(before, gpu.tensor[2], sizeof before); /* the inputs are as they were */
     return status;

@@ -22,8 +22,8 @@ void unit_add(int line, const struct CMUnitTest *test)
     lines[at] = line;
 }
 
-__attribute__((weak)) int unit_setup(void **state) { return (void)state, 0; }
-__attribute__((weak)) int unit_teardown(void **state) { return (void)state, 0; }
+__attribute__((weak)) int unit_setup(void **state) { return 0; }
+__attribute__((weak)) int unit_teardown(void **state) { return 0; }
 
 fa_status parse_words(const char *line, fa_options *options, fa_reason *why)
 {
@@ -78,6 +78,53 @@ void near(double value, double wanted, double relative)
 {
     if (!(fabs(value - wanted) <= relative * fabs(wanted)))
         fail_msg("%g is not within %g of %g", value, relative, wanted);
+}
+
+struct host host;
+
+static fa_status host_alloc(fa_device *device, size_t bytes, fa_ptr *pointer, fa_reason *why)
+{
+    host.allocated++;
+    host.allocations++;
+    *pointer = (fa_ptr)(uintptr_t)aligned_alloc(256, (bytes + 255) / 256 * 256);
+    return FA_PASS;
+}
+
+static void host_free(fa_device *device, fa_ptr pointer)
+{
+    host.allocated--;
+    free((void *)(uintptr_t)pointer);
+}
+
+static fa_status host_copy_in(fa_device *device, fa_ptr to, const void *from, size_t bytes, fa_reason *why)
+{
+    host.bytes_put += bytes;
+    memcpy((void *)(uintptr_t)to, from, bytes);
+    return FA_PASS;
+}
+
+static fa_status host_copy_out(fa_device *device, void *to, fa_ptr from, size_t bytes, fa_reason *why)
+{
+    memcpy(to, (const void *)(uintptr_t)from, bytes);
+    return FA_PASS;
+}
+
+static fa_status host_fill16(fa_device *device, fa_ptr to, uint16_t value, size_t count, fa_reason *why)
+{
+    host.bytes_put += count * sizeof value;
+    for (size_t i = 0; i < count; i++)
+        ((uint16_t *)(uintptr_t)to)[i] = value;
+    return FA_PASS;
+}
+
+fa_device host_device(void)
+{
+    host = (struct host){0};
+    return (fa_device){.alloc = host_alloc,
+                       .free = host_free,
+                       .copy_in = host_copy_in,
+                       .copy_out = host_copy_out,
+                       .fill16 = host_fill16};
 }
 
 void golden_say(golden *g, const char *format, ...)
@@ -151,7 +198,6 @@ void golden_fold(golden *g, size_t from)
 
 int main(int argc, char **argv)
 {
-    (void)argc;
     const char *slash = strrchr(argv[0], '/');
     return _cmocka_run_group_tests(slash != NULL ? slash + 1 : argv[0], tests, test_count, unit_setup, unit_teardown);
 }

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "check/reference.h"
+#include "device/device.h"
 #include "input/options.h"
 #include "input/problem.h"
 
@@ -49,6 +50,13 @@ void holds(const char *text, const char *words);
 void ends_with(fa_status got, fa_status wanted, const fa_reason *why, const char *words);
 /* Fails when value is further from wanted than the share `relative` of it. */
 void near(double value, double wanted, double relative);
+
+/* A device of host memory, which neither loads nor launches; and what was done with its memory. */
+fa_device host_device(void);
+extern struct host {
+    int32_t allocated, allocations;
+    size_t bytes_put;
+} host;
 
 /* Lines that a test says, compared with those of a committed file: what they say is the contract. */
 typedef struct golden {

@@ -16,6 +16,7 @@ $(UNIT)/test_%: tests/unit/test_%.c $(UNIT)/unit.o $(LIB_OBJECTS)
 # What several tests share: a GPU of made-up samples, a simulated kernel.
 $(addprefix $(UNIT)/test_,measure paired measure_golden): $(UNIT)/fake_gpu.o
 $(addprefix $(UNIT)/test_,rules check hypotheses): $(UNIT)/simulate.o
+$(addprefix $(UNIT)/,unit.o fake_gpu.o): CFLAGS += $(UNIT_FLAGS)
 # The simulated kernel and the reference are loops worth vectorising.
 $(UNIT)/simulate.o $(addprefix $(BUILD)/src/check/,reference.o gradients.o scores.o): CFLAGS += -O3
 # Functions that a test replaces with its own.
