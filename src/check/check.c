@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "check/judge.h"
+#include "check/nan_source.h"
 #include "check/repeats.h"
 #include "input/npy.h"
 #include "input/workload.h"
@@ -77,7 +78,10 @@ static fa_status check_tensors(fa_session *s, bool first, fa_reason *why)
     if (first && s->options->dump)
         FA_TRY(dump(s, tensors, why)); /* a wrong output is worth looking at too */
     FA_TRY(intact);
-    FA_TRY(fa_judge_all(s, why));
+    const fa_status judged = fa_judge_all(s, why);
+    if (judged == FA_WRONG)
+        fa_nan_source_find(s, why);
+    FA_TRY(judged);
     if (!first && !(s->problem->deterministic && !s->draw->as_asked && s->draw->dist == FA_DIST_LOW))
         return FA_PASS;
     fa_session_gpu_lock(s, FA_GPU_LOCK_SHARED);

@@ -17,6 +17,15 @@ typedef struct range {
     size_t count;
 } range;
 
+static bool is_clean(const fa_buffers *buffers, int tensor) { return (buffers->clean >> tensor & 1) != 0; }
+
+/* What stands around the rows of a tensor, and in one that is written. */
+static fa_status fill(const fa_buffers *buffers, int tensor, range to, fa_reason *why)
+{
+    return fa_elements_fill(buffers->device, &buffers->layout[tensor], to.at, is_clean(buffers, tensor) ? 0 : FA_POISON,
+                            to.count, why);
+}
+
 /* V of --v-in-k: K's memory, guards and contents stand for it. */
 static bool is_inside_k(const fa_buffers *buffers, int tensor)
 {
@@ -171,22 +180,23 @@ void fa_buffers_free(fa_buffers *buffers)
 fa_status fa_buffers_poison_output(const fa_buffers *buffers, fa_reason *why)
 {
     for (int tensor = 0; tensor < buffers->tensors; tensor++)
-        for (int64_t block = 0; fa_buffers_write(buffers, tensor) && block < buffers->layout[tensor].blocks; block++) {
-            const range at = block_at(buffers, tensor, block);
-            FA_TRY(fa_elements_poison(buffers->device, &buffers->layout[tensor], at.at, at.count, why));
-        }
+        for (int64_t block = 0; fa_buffers_write(buffers, tensor) && block < buffers->layout[tensor].blocks; block++)
+            FA_TRY(fill(buffers, tensor, block_at(buffers, tensor, block), why));
     return FA_PASS;
 }
 
 static fa_status put_input(const fa_buffers *buffers, int tensor, const uint16_t *dense, fa_reason *why)
 {
     const fa_layout *layout = &buffers->layout[tensor];
-    uint16_t *scratch = fa_layout_is_dense(layout) ? NULL : fa_alloc(layout->block_count * sizeof *scratch);
+    const bool clean = is_clean(buffers, tensor), in_place = fa_layout_is_dense(layout) && !clean;
+    uint16_t *scratch = in_place ? NULL : fa_alloc(layout->block_count * sizeof *scratch);
     fa_status status = FA_PASS;
     for (int64_t block = 0; block < layout->blocks && status == FA_PASS; block++) {
         const range to = block_at(buffers, tensor, block);
-        status = fa_elements_put(buffers->device, layout, to.at,
-                                 fa_layout_image(layout, block, dense, FA_POISON, scratch), to.count, why);
+        const uint16_t *image = fa_layout_image(layout, block, dense, FA_POISON, scratch);
+        for (size_t i = 0; clean && i < to.count; i++)
+            scratch[i] = image[i] == FA_POISON ? 0 : image[i];
+        status = fa_elements_put(buffers->device, layout, to.at, clean ? scratch : image, to.count, why);
     }
     free(scratch);
     return status;
@@ -206,13 +216,12 @@ fa_status fa_buffers_fill(fa_buffers *buffers, const fa_tensors *tensors, fa_rea
         if (is_inside_k(buffers, tensor))
             continue;
         for (int64_t block = 0; block < buffers->layout[tensor].blocks; block++)
-            for (int after = 0; after < 2; after++) {
-                const range guard = guard_at(buffers, tensor, block, after);
-                FA_TRY(fa_elements_poison(device, &buffers->layout[tensor], guard.at, guard.count, why));
-            }
+            for (int after = 0; after < 2; after++)
+                FA_TRY(fill(buffers, tensor, guard_at(buffers, tensor, block, after), why));
         if (!fa_buffers_write(buffers, tensor))
             FA_TRY(put_input(buffers, tensor, input_of(tensors, tensor), why));
     }
+    buffers->tables.clean = is_clean(buffers, FA_TENSORS);
     FA_TRY(fa_tables_fill(device, buffers->problem, &tensors->scores, buffers->layout[FA_Q].strides, &buffers->tables,
                           why));
     FA_TRY(fa_buffers_poison_output(buffers, why));

@@ -17,6 +17,7 @@ typedef struct fa_buffers {
     size_t capacity[FA_TENSORS];  /* elements between the guards: the layout's span, or more */
     size_t count[FA_TENSORS];     /* elements of the tensor alone, without gaps */
     size_t offset;                /* elements from base to a tensor: the guard and --misalign */
+    int32_t clean;                /* a bit for each tensor, and for the tables: 0 in place of NaN around its rows */
     fa_tables tables;             /* of the features */
     fa_ptr workspace;
     int64_t workspace_bytes;

@@ -30,12 +30,13 @@ fa_status fa_elements_get(fa_device *device, const fa_layout *layout, uint16_t *
     return status;
 }
 
-fa_status fa_elements_poison(fa_device *device, const fa_layout *layout, fa_ptr to, size_t count, fa_reason *why)
+fa_status fa_elements_fill(fa_device *device, const fa_layout *layout, fa_ptr to, uint16_t value, size_t count,
+                           fa_reason *why)
 {
     if (!layout->fp8)
-        return device->fill16(device, to, FA_POISON, count, why);
+        return device->fill16(device, to, value, count, why);
     void *narrow = fa_alloc(count);
-    memset(narrow, FA_POISON_E4M3, count);
+    memset(narrow, value == FA_POISON ? FA_POISON_E4M3 : value, count);
     const fa_status status = device->copy_in(device, to, narrow, count, why);
     free(narrow);
     return status;

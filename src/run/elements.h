@@ -9,4 +9,5 @@ fa_status fa_elements_put(fa_device *device, const fa_layout *layout, fa_ptr to,
                           fa_reason *why);
 fa_status fa_elements_get(fa_device *device, const fa_layout *layout, uint16_t *to, fa_ptr from, size_t count,
                           fa_reason *why);
-fa_status fa_elements_poison(fa_device *device, const fa_layout *layout, fa_ptr to, size_t count, fa_reason *why);
+fa_status fa_elements_fill(fa_device *device, const fa_layout *layout, fa_ptr to, uint16_t value, size_t count,
+                           fa_reason *why);

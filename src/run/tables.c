@@ -196,6 +196,8 @@ static uint8_t *image_of(const fa_tables *tables, const fa_problem *problem, con
                          fa_strides strides, int table)
 {
     uint8_t *image = fa_alloc(tables->room[table] + 2 * GUARD_BYTES), *to = image + GUARD_BYTES;
+    const size_t halves = tables->room[table] / 2 + GUARD_BYTES;
+    uint16_t *half = (uint16_t *)(void *)image;
     memset(image, 0xFF, tables->room[table] + 2 * GUARD_BYTES);
     if (table == FA_BIAS) {
         put_bias(problem, tensors, strides, (uint16_t *)(void *)to);
@@ -214,6 +216,9 @@ static uint8_t *image_of(const fa_tables *tables, const fa_problem *problem, con
         if (values != NULL)
             memcpy(to, values, count * 4);
     }
+    const bool real = table == FA_SINKS || table == FA_SLOPES || table == FA_BIAS || table >= FA_Q_DESCALE;
+    for (size_t i = 0; tables->clean && real && i < halves; i++)
+        half[i] = half[i] == FA_POISON ? 0 : half[i];
     return image;
 }
 

@@ -30,6 +30,7 @@ typedef struct fa_tables {
     fa_i64 bias_stride[3];       /* of batches, heads and query rows, in elements; set by fa_tables_fill */
     fa_i64 descale_stride[2][2]; /* of batches and heads: of q, of k and v; set likewise */
     fa_i32 mask_keys;            /* of fa_params; set likewise */
+    bool clean;                  /* 0 in place of NaN around and between what is used */
 } fa_tables;
 
 /* Room for every draw of the problem. */

@@ -24,7 +24,12 @@ typedef enum {
     WAY_BEFORE_OUTPUT, /* one element before O */
     WAY_FAR_PAST_V,    /* into V's guard, a hundred thousand elements away */
     WAY_TOUCH_K,       /* overwrites one key element */
-    WAY_READ_PAST_K,   /* a key past the end counts */
+    WAY_READ_PAST_K,   /* NaN that lies past the end of K counts, of V, of both, of Q; of O before the launch */
+    WAY_READ_PAST_V,
+    WAY_READ_PAST_KV,
+    WAY_READ_PAST_Q,
+    WAY_READ_O,
+    WAY_OWN_NAN,
     WAY_FIRST_ONLY,    /* computes on its first launch alone */
     WAY_CACHED,        /* answers later launches with its first result */
     WAY_CACHED_BY_Q,   /* answers with its last result while Q is the same */
@@ -62,7 +67,8 @@ typedef enum {
 struct fa_kernel {
     way way;
     sim_fault fault;
-    int32_t launches;
+    int32_t launches, cleared;
+    bool clear; /* the output was zeros before this launch */
     uint16_t *cache;
     uint64_t q_sum; /* of the last launch */
     fa_problem problem;
@@ -215,10 +221,11 @@ static void compute(const fa_kernel *kernel, const fa_params *p, uint16_t *out)
         kernel->way == WAY_ROW_OFF || kernel->way == WAY_LSE_ROW_OFF)
         memcpy(out, all->baseline, fa_problem_q_count(&problem) * sizeof *out);
     else
-        sim_flash(&problem, &in->tensors, all, 64, kernel->way == WAY_FAULT ? kernel->fault : SIM_GOOD, out);
+        sim_flash(&problem, &in->tensors, all, 64,
+                  kernel->way == WAY_READ_PAST_K || kernel->way == WAY_FAULT ? kernel->fault : SIM_GOOD, out);
     for (int64_t i = 0; i < all->row_count && p->lse != NULL && kernel->way != WAY_NO_LSE; i++) {
         const int64_t at = kernel->way == WAY_LSE_PACKED ? i : place_in_lse(p, i);
-        assert_int_equal(((const uint16_t *)p->lse)[2 * at], 0xFFFF); /* NaN-filled too */
+        assert_int_equal(((const uint16_t *)p->lse)[2 * at], kernel->clear ? 0 : 0xFFFF); /* NaN-filled too */
         p->lse[at] = (float)all->lse[i] * (kernel->way == WAY_LSE_LOG2 ? 1.442695f : 1.0f);
         p->lse[at] += kernel->way == WAY_LSE_ROW_OFF && i == ROW_OFF;
     }
@@ -288,7 +295,7 @@ static void compute_gradients(const fa_kernel *kernel, const fa_params *p)
             const int64_t row = i / g->columns;
             uint16_t *to = of[tensor] + row / seq / heads * stride[0] + row / seq % heads * stride[1] +
                            row % seq * stride[2] + i % g->columns;
-            assert_int_equal(*to, 0xFFFF);
+            assert_int_equal(*to, kernel->clear ? 0 : 0xFFFF);
             *to = fa_float_to_half((float)g->exact[i]);
         }
     }
@@ -312,6 +319,7 @@ static fa_status fake_launch(fa_device *device, fa_kernel *kernel, const fa_laun
     }
     if (kernel->problem.backward) {
         kernel->launches++;
+        kernel->clear = *(const uint16_t *)p->dq == 0;
         compute_gradients(kernel, p);
         return FA_PASS;
     }
@@ -331,8 +339,11 @@ static fa_status fake_launch(fa_device *device, fa_kernel *kernel, const fa_laun
     uint16_t *o = p->o, *k = (uint16_t *)(uintptr_t)p->k, *v = (uint16_t *)(uintptr_t)p->v;
     const int32_t before = kernel->launches++;
     ((fake *)device->self)->scale[before % 32] = p->scale;
-    for (size_t i = 0; i < count; i++)
-        assert_int_equal(o[place_in_o(p, i)], 0xFFFF); /* every launch finds its output NaN-filled */
+    const uint16_t old = o[5];
+    kernel->clear = old == 0;
+    kernel->cleared += kernel->clear;
+    for (size_t i = 0; i < count; i++) /* every launch finds its output NaN-filled, but one that looks for NaN */
+        assert_int_equal(o[place_in_o(p, i)], kernel->clear ? 0 : 0xFFFF);
     if (kernel->way == WAY_FAULTS)
         return fa_refuse(why, FA_ERROR, "an illegal memory access");
     if (kernel->way == WAY_NOTHING || (kernel->way == WAY_FIRST_ONLY && before > 0))
@@ -363,8 +374,12 @@ static fa_status fake_launch(fa_device *device, fa_kernel *kernel, const fa_laun
         v[kv_count + 100000] = 0x3C00;
     if (kernel->way == WAY_TOUCH_K)
         k[77] ^= 1;
-    if (kernel->way == WAY_READ_PAST_K)
-        o[5] = fa_float_to_half(fa_half_to_float(o[5]) + 0.0f * fa_half_to_float(k[kv_count]));
+    if (kernel->way >= WAY_READ_PAST_K && kernel->way <= WAY_OWN_NAN) {
+        const uint16_t past_q = ((const uint16_t *)(uintptr_t)p->q)[count], past_kv = k[kv_count] | v[kv_count];
+        const uint16_t read[] = {k[kv_count], v[kv_count], past_kv, past_q, old, FA_POISON};
+        if (read[kernel->way - WAY_READ_PAST_K] == FA_POISON)
+            o[5] = 0x7FFF;
+    }
     if (kernel->way == WAY_JITTER && before > 0)
         o[1] ^= 1;
     if (kernel->way == WAY_LSE_PAST)
@@ -499,7 +514,7 @@ TEST(a_good_kernel_passes)
     assert_true(s->result.done && s->result.passed && !s->result.loosened);
     assert_int_equal(s->result.seeds, 3);
     assert_int_equal(s->result.repeats, 10);
-    assert_int_equal(s->kernel.launches, 13);
+    assert_true(s->kernel.launches == 13 && s->kernel.cleared == 0);
     assert_int_equal(s->result.verdict_count, 2);
     assert_string_equal(s->result.verdicts[0].name, "cpu");
     assert_string_equal(s->result.verdicts[1].name, "cublas");
@@ -526,13 +541,38 @@ TEST(wrong_kernels_fail)
     expect(WAY_FAR_PAST_V, WAY_LIBRARY, FA_WRONG,
            "guard band after v was overwritten: 1 elements, the nearest 100001 past");
     expect(WAY_TOUCH_K, WAY_LIBRARY, FA_WRONG, "input k was overwritten: element 77");
-    expect(WAY_READ_PAST_K, WAY_LIBRARY, FA_WRONG, "1 outputs are not finite");
     expect(WAY_FIRST_ONLY, WAY_LIBRARY, FA_WRONG, "seed 42: not deterministic: launch 2");
     expect(WAY_CACHED, WAY_LIBRARY, FA_WRONG, "seed 44: against cpu");
     expect(WAY_CACHED_BY_Q, WAY_LIBRARY, FA_WRONG, "seed 44: against cpu");
     expect(WAY_CLAMPS, WAY_LIBRARY, FA_WRONG, "seed 43 (rising, scale x 16, padded, V x 2^10): against cpu");
     expect(WAY_JITTER, WAY_LIBRARY, FA_WRONG, "differs from the first in 1 of 5120 elements, first at element 1 ");
     expect(WAY_FAULTS, WAY_LIBRARY, FA_ERROR, "seed 42: an illegal memory access");
+}
+
+TEST(what_is_read_outside_of_the_rows_is_named)
+{
+    static const char *const read[] = {"K outside", "V outside", "K and V outside", "Q outside", "the output outside"};
+    for (way at = WAY_READ_PAST_K; at < WAY_OWN_NAN; at++) {
+        expect(at, WAY_LIBRARY, FA_WRONG, "1 outputs are not finite");
+        char words[160];
+        snprintf(words, sizeof words, "; NaN is read from %s of the tensor's rows", read[at - WAY_READ_PAST_K]);
+        expect(at, WAY_LIBRARY, FA_WRONG, words);
+        expect(at, WAY_LIBRARY, FA_WRONG, "; with zeros there the output is right");
+        assert_int_equal(last->candidate.buffers.clean, 0);
+    }
+    expect(WAY_OWN_NAN, WAY_LIBRARY, FA_WRONG, "it is the same: the kernel makes it");
+    setup *s = make(WAY_READ_PAST_K, WAY_LIBRARY);
+    s->kernel.fault = SIM_SWAP_KV;
+    ends(
+        s, FA_WRONG,
+        "NaN is read from K outside of the tensor's rows; with zeros there the output looks like: K and V are swapped");
+    s = make(WAY_READ_PAST_K, WAY_LIBRARY); /* its other bits may differ */
+    s->candidate.nondeterministic = true;
+    ends(s, FA_WRONG, "NaN is read from K outside");
+    s = make(WAY_FAULT, WAY_LIBRARY);
+    s->kernel.fault = SIM_SWAP_KV;
+    ends(s, FA_WRONG, "K and V are swapped");
+    assert_true(s->kernel.cleared == 1 && strstr(s->why.text, "NaN") == NULL);
 }
 
 TEST(the_log_sum_exp_is_checked_too)
