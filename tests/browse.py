@@ -155,8 +155,8 @@ def main(arguments):
         shots, arguments = arguments[1], arguments[2:]
         os.makedirs(shots, exist_ok=True)
     if not arguments or arguments[0].startswith("-"):
-        print(__doc__, file=sys.stderr)
-        return 2
+        print(__doc__, *arguments)
+        return 0 if arguments in (["-h"], ["--help"]) else 2
     program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if not program:
         print("NOT-RUN: no chromium: apt install chromium", file=sys.stderr)

@@ -54,12 +54,10 @@ def as_shown(output, shown):
 
 def main():
     arguments = sys.argv[1:]
-    option = arguments.pop(0) if arguments and arguments[0].startswith("--") else ""
-    if option == "--help":
-        print(__doc__)
-        return 0
-    if not arguments or option not in ("", "--slow", "--list"):
-        sys.exit(__doc__)
+    option = arguments.pop(0) if arguments and arguments[0].startswith("-") else ""
+    if option in ("-h", "--help") or not arguments or option not in ("", "--slow", "--list"):
+        print(__doc__, option)
+        return 0 if option in ("-h", "--help") else 2
     wanted = "slow" if option == "--slow" else ""
     run = blocks(arguments[0])
     if option == "--list":

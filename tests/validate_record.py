@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 """Validates the JSON values in files, or - for stdin, against the schema of tests/schemas that each one names; prints
-what is wrong. A key of a record that its schema does not describe is wrong too: a new field needs both."""
+what is wrong. A key of a record that its schema does not describe is wrong too: a new field needs both.
+
+usage: tests/validate_record.py FILE...
+Exit: 0, 1 with something wrong, 2 usage."""
 import functools
 import json
 import pathlib
@@ -46,9 +49,13 @@ def errors(name):
         yield from validator(schema).iter_errors(record)
 
 
+option = next((word for word in sys.argv[1:] if word.startswith("-") and word != "-"), "")
+if option or len(sys.argv) < 2:
+    print(__doc__, option)
+    sys.exit(0 if option in ("-h", "--help") else 2)
 bad = 0
 for name in sys.argv[1:]:
     for error in errors(name):
         bad += 1
         print(f"{name}: {'/'.join(map(str, error.path))}: {error.message}", file=sys.stderr)
-sys.exit(1 if bad or len(sys.argv) < 2 else 0)
+sys.exit(1 if bad else 0)

@@ -156,11 +156,11 @@ load helper
 @test "every script has -h and --help, and refuses a misspelt option before anything else" {
     local tool script option
     mkdir "$work/bin"
-    for tool in bash basename cat dirname env grep mkdir mktemp nproc readlink realpath rm sed; do
+    for tool in bash basename cat dirname env grep mkdir mktemp nproc python3 readlink realpath rm sed; do
         ln -s "$(command -v "$tool")" "$work/bin/$tool"
     done
-    for script in scripts/*.sh scripts/{house,evidence}/*.sh tests/*.sh tests/*/*.sh; do
-        [[ $script == tests/* ]] || grep -qF "${script##*/}" scripts/README.md ||
+    for script in $(find scripts tests studies -type f -perm -u+x ! -name '*.bats'); do
+        [[ $script == tests/* || $script == *.py ]] || grep -qF "${script##*/}" scripts/README.md ||
             { echo "$script: not in scripts/README.md"; return 1; }
         for option in -h --help --nosuch; do
             PATH=$work/bin FA_BENCH=$work/none run "$script" "$option"

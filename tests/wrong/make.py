@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Writes the wrong kernels of wrong.tsv: make.py FOLDER [NAME...]. A row is a name; the kernel it is made from (an
-example, or a file of kernels/ or tests/wrong), with options of its own after it where the fault needs them; pairs of a
+"""Writes the wrong kernels of wrong.tsv. A row is a name; the kernel it is made from (an example, or a file of kernels/ or tests/wrong), with options of its own after it where the fault needs them; pairs of a
 text that is replaced and what replaces it (\\n is a line end); and gpu where only a GPU is large enough to show the
 fault, bf16 where tensors of that type do. A kernel and the headers that it includes are written as one file. Says NAME,
 FILE, where, the base's file and its options, a line each. With --bases instead of names: the kernels as they were. With
---named before the names: those of named.tsv; says NAME, FILE, base, options and the words of its message."""
+--named before the names: those of named.tsv; says NAME, FILE, base, options and the words of its message.
+
+usage: tests/wrong/make.py FOLDER [--bases | [--named] NAME...]"""
 import pathlib
 import re
 import sys
@@ -40,7 +41,8 @@ def rows_of(table):
 
 
 if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
-    sys.exit(__doc__)
+    print(__doc__, *sys.argv[1:])
+    sys.exit(0 if sys.argv[1:] in (["-h"], ["--help"]) else 2)
 folder = pathlib.Path(sys.argv[1])
 folder.mkdir(parents=True, exist_ok=True)
 named = sys.argv[2:3] == ["--named"]

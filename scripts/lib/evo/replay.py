@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Replays a sweep's strategies over candidates that were measured before: the best found after N evaluations.
 
 replay.py LEADERBOARD STRATEGY,... SEEDS BUDGET BATCH, as scripts/replay.sh takes them."""

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """The engine of scripts/evo_sweep.sh. One process proposes candidates, feeds all workers, and writes the log and the
 leaderboard.
 
