@@ -103,7 +103,7 @@ def flashinfer:
 
     def definition: . as $p | (if .dtype == "bf16" then "bfloat16" else "float16" end) as $float |
         def tensor($shape; $about): {shape: $shape, dtype: $float, description: $about};
-        {name: name, op_type: "attention", tags: ["source:fa_bench"],
+        {name: name, op_type: "attention", tags: ["source:fa_bench", "scale:\(.scale)"],
          description: "softmax(scale * Q K^T) V\(if .causal then ", causal, bottom-right; without keys 0" else "" end)",
          axes: {batch: {type: "var"}, seq_q: {type: "var"}, seq_kv: {type: "var"},
             heads: {type: "const", value: .heads}, kv_heads: {type: "const", value: .kv_heads},

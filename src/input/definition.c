@@ -100,6 +100,18 @@ static fa_status add_types(const fa_published *p, fa_definition_words *words, fa
     return FA_PASS;
 }
 
+/* Of the workload, or of a tag of the definition: scripts/export.sh writes one. */
+static void add_scale(const fa_published *p, fa_definition_words *words)
+{
+    const cJSON *scale = get(fa_published_source(p, "sm_scale"), "value"), *tag;
+    double value = cJSON_IsNumber(scale) ? cJSON_GetNumberValue(scale) : 0.0;
+    cJSON_ArrayForEach(tag, get(p->definition, "tags")) if (value == 0.0 && cJSON_IsString(tag) &&
+                                                            strncmp(tag->valuestring, "scale:", 6) == 0) value =
+        strtod(tag->valuestring + 6, NULL);
+    if (value != 0.0)
+        add_value(words, "--scale", value);
+}
+
 static fa_status add_fixed(const fa_published *p, fa_definition_words *words, fa_reason *why)
 {
     FA_TRY(add_types(p, words, why));
@@ -120,6 +132,7 @@ static fa_status add_fixed(const fa_published *p, fa_definition_words *words, fa
         add(words, "--v-in-k");
     if (get(get(p->definition, "outputs"), "lse") != NULL)
         add(words, "--lse");
+    add_scale(p, words);
     return FA_PASS;
 }
 
@@ -139,9 +152,6 @@ static fa_status add_sizes(const fa_published *p, fa_definition_words *words, fa
         add(words, "workload");
     }
     free(q);
-    const cJSON *scale = get(fa_published_source(p, "sm_scale"), "value");
-    if (cJSON_IsNumber(scale))
-        add_value(words, "--scale", cJSON_GetNumberValue(scale));
     return status;
 }
 

@@ -170,6 +170,9 @@ END
     jq -c '.problem.scale = 0.5' "$(ladder)/mma.json" >"$work/scaled" # another problem
     scripts/export.sh --format flashinfer --out "$work/t" "$(ladder)"/{mma,cublas}.json "$work/scaled"
     jq -e '.reference | test(" 0.5\n")' "$work"/t/definitions/attention/*_full_scale0p5.json
+    ./fa_bench --definition "$work"/t/definitions/attention/*_full_scale0p5.json --compile-only --quiet \
+        --workload "$work"/t/workloads/attention/*_full_scale0p5.jsonl --json "$work/r.json" || [ $? -eq 4 ]
+    record_holds "$work/r.json" '.problem | .scale == 0.5 and .seq_q == 512' # read back
     local name=attention_fp16_h8_kv8_d64_full
     jq -e '.axes.heads == {type: "const", value: 8} and (.reference | test("0.125"))' \
         "$work/t/definitions/attention/$name.json"
