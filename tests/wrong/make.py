@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes the wrong kernels of wrong.tsv. A row is a name; the kernel it is made from (an example, or a file of kernels/ or tests/wrong), with options of its own after it where the fault needs them; pairs of a
+"""Writes the wrong kernels of wrong.tsv. A row is a name; the kernel it is made from (an example, or a file of kernels/
+or tests/wrong), with options of its own after it where the fault needs them; pairs of a
 text that is replaced and what replaces it (\\n is a line end); and gpu where only a GPU is large enough to show the
 fault, bf16 where tensors of that type do. A kernel and the headers that it includes are written as one file. Says NAME,
 FILE, where, the base's file and its options, a line each. With --bases instead of names: the kernels as they were. With
