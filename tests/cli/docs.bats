@@ -27,6 +27,14 @@ page() { # [--slow] PAGE...
 
 @test "README.md" { page README.md; }
 
+@test "every option is in a command of a page that runs in the tests, but --library, which needs nvcc" {
+    local option
+    awk '/^```/ {on = $0 == "```sh" || $0 == "```sh slow"} on' README.md docs/*.md >"$work/commands"
+    for option in $(./fa_bench --help | sed -nE 's/^ +(--[a-z0-9-]+).*/\1/p' | grep -vx -e --library); do
+        grep -qE -e "$option( |=|\$)" "$work/commands" || { echo "$option is in no command"; return 1; }
+    done
+}
+
 # bats test_tags=slow
 @test "the tutorial: wrong, raced, fixed, compiled" {
     page docs/tutorial.md
