@@ -293,11 +293,14 @@ static void poison_gaps(const fa_problem *problem, bool query, int32_t dim, uint
     const int64_t rows =
         query ? fa_problem_rows(problem)
               : (int64_t)fa_problem_stored_batch_kv(problem) * problem->kv_heads * fa_problem_stored_kv(problem);
-    const bool gaps = problem->lengths != NULL || (problem->pages != NULL && !query);
-    place at = {.problem = problem};
-    for (int64_t flat = 0; gaps && flat < rows; flat++)
+    if (problem->lengths == NULL && (problem->pages == NULL || query))
+        return;
+#pragma omp parallel for schedule(static) if (rows * dim > 1 << 16) /* free pages are most of a cache */
+    for (int64_t flat = 0; flat < rows; flat++) {
+        place at = {.problem = problem};
         if (!find_place(problem, query, flat, &at))
             memset(data + flat * dim, 0xFF, (size_t)dim * sizeof *data);
+    }
 }
 
 static void quantise_all(const fa_problem *problem, uint64_t seed, fa_tensors *t)
@@ -330,6 +333,7 @@ void fa_tensors_take_v(const fa_problem *problem, fa_tensors *tensors)
         return;
     const size_t dim = (size_t)problem->dim, dim_v = (size_t)fa_problem_dim_v(problem);
     const size_t rows = fa_problem_k_count(problem) / dim;
+#pragma omp parallel for schedule(static) if (rows * dim > 1 << 16)
     for (size_t row = 0; row < rows; row++)
         memcpy(tensors->v + row * dim_v, k + row * dim, dim_v * sizeof *k);
     for (int32_t i = 0; tensors->scores.v_descale != NULL && i < problem->batch * problem->kv_heads; i++)

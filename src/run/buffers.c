@@ -188,15 +188,12 @@ fa_status fa_buffers_poison_output(const fa_buffers *buffers, fa_reason *why)
 static fa_status put_input(const fa_buffers *buffers, int tensor, const uint16_t *dense, fa_reason *why)
 {
     const fa_layout *layout = &buffers->layout[tensor];
-    const bool clean = is_clean(buffers, tensor), in_place = fa_layout_is_dense(layout) && !clean;
-    uint16_t *scratch = in_place ? NULL : fa_alloc(layout->block_count * sizeof *scratch);
+    const bool clean = is_clean(buffers, tensor);
+    uint16_t *scratch = NULL;
     fa_status status = FA_PASS;
-    for (int64_t block = 0; block < layout->blocks && status == FA_PASS; block++) {
-        const range to = block_at(buffers, tensor, block);
-        const uint16_t *image = fa_layout_image(layout, block, dense, FA_POISON, scratch);
-        for (size_t i = 0; clean && i < to.count; i++)
-            scratch[i] = image[i] == FA_POISON ? 0 : image[i];
-        status = fa_elements_put(buffers->device, layout, to.at, clean ? scratch : image, to.count, why);
+    for (fa_part p = {.first = 0}; status == FA_PASS && fa_part_next(layout, FA_PART_MOST, &p);) {
+        const fa_ptr to = fa_buffers_at(buffers, tensor) + bytes_of(buffers, tensor, p.at);
+        status = fa_elements_put(buffers->device, layout, to, fa_part_image(&p, dense, clean, &scratch), p.count, why);
     }
     free(scratch);
     return status;
@@ -279,15 +276,13 @@ static fa_status check_gaps(const fa_layout *layout, int64_t block, const uint16
                      (changed + halves - 1) / halves, first / halves, names[tensor]);
 }
 
-static fa_status compare_input(const fa_buffers *buffers, int tensor, int64_t block, const uint16_t *dense,
-                               uint16_t *got, uint16_t *scratch, fa_reason *why)
+/* Says which element of a block was overwritten. */
+static fa_status name_overwritten(const fa_buffers *buffers, int tensor, int64_t block, const uint16_t *dense,
+                                  uint16_t *got, fa_reason *why)
 {
     const fa_layout *layout = &buffers->layout[tensor];
     const range from = block_at(buffers, tensor, block);
     FA_TRY(fa_elements_get(buffers->device, layout, got, from.at, from.count, why));
-    const uint16_t *want = fa_layout_image(layout, block, dense, FA_POISON, scratch);
-    if (memcmp(got, want, from.count * 2) == 0)
-        return FA_PASS;
     FA_TRY(check_gaps(layout, block, got, tensor, why));
     const size_t base = (size_t)block * fa_layout_dense(layout);
     size_t i = 0;
@@ -302,19 +297,30 @@ static fa_status compare_input(const fa_buffers *buffers, int tensor, int64_t bl
     return status;
 }
 
+static fa_status check_input(const fa_buffers *buffers, int tensor, const uint16_t *dense, fa_reason *why)
+{
+    const fa_layout *layout = &buffers->layout[tensor];
+    uint16_t *got = NULL, *scratch = NULL;
+    fa_status status = FA_PASS;
+    for (fa_part p = {.first = 0}; status == FA_PASS && fa_part_next(layout, FA_PART_MOST, &p);) {
+        const fa_ptr from = fa_buffers_at(buffers, tensor) + bytes_of(buffers, tensor, p.at);
+        got = got != NULL ? got : fa_alloc(p.count * sizeof *got);
+        status = fa_elements_get(buffers->device, layout, got, from, p.count, why);
+        if (status == FA_PASS && memcmp(got, fa_part_image(&p, dense, false, &scratch), p.count * sizeof *got) != 0) {
+            free(got);
+            got = fa_alloc(layout->block_count * sizeof *got);
+            status = name_overwritten(buffers, tensor, p.block, dense, got, why);
+        }
+    }
+    free(got);
+    free(scratch);
+    return status;
+}
+
 static fa_status check_inputs(const fa_buffers *buffers, const fa_tensors *tensors, fa_reason *why)
 {
-    for (int tensor = 0; !fa_buffers_write(buffers, tensor) && !is_inside_k(buffers, tensor); tensor++) {
-        const fa_layout *layout = &buffers->layout[tensor];
-        uint16_t *got = fa_alloc(layout->block_count * sizeof *got);
-        uint16_t *scratch = fa_layout_is_dense(layout) ? NULL : fa_alloc(layout->block_count * sizeof *scratch);
-        fa_status status = FA_PASS;
-        for (int64_t block = 0; block < layout->blocks && status == FA_PASS; block++)
-            status = compare_input(buffers, tensor, block, input_of(tensors, tensor), got, scratch, why);
-        free(got);
-        free(scratch);
-        FA_TRY(status);
-    }
+    for (int tensor = 0; !fa_buffers_write(buffers, tensor) && !is_inside_k(buffers, tensor); tensor++)
+        FA_TRY(check_input(buffers, tensor, input_of(tensors, tensor), why));
     return fa_tables_check(buffers->device, buffers->problem, &tensors->scores, buffers->layout[FA_Q].strides,
                            &buffers->tables, why);
 }

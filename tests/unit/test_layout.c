@@ -1,5 +1,6 @@
 /* Layouts of --strides: strides, gaps, blocks, and that scatter and gather are each other's inverse. */
 #include "input/layout.h"
+#include "run/elements.h"
 #include "unit.h"
 
 enum { GAP = 0xFFFF };
@@ -91,6 +92,41 @@ TEST(scatter_and_gather)
                     fa_layout_gather(&l, block, image, back);
                 }
                 assert_memory_equal(dense, back, count * 2);
+            }
+}
+
+/* Parts of any size lie one behind the other, and hold what the whole block holds. */
+TEST(parts_make_up_the_tensor)
+{
+    const fa_problem shapes[] = {{7, 6, 3, 5, 7, 16, false, 0.25f},
+                                 {1, 6, 3, 5, 7, 16, false, 0.25f},
+                                 {5, 1, 1, 1, 1, 16, false, 0.25f},
+                                 {5, 6, 3, 5, 0, 16, false, 0.25f}};
+    for (int of = 0; of < 4; of++)
+        for (fa_strides strides = FA_STRIDES_PACKED; strides <= FA_STRIDES_ODD; strides++)
+            for (size_t most = 1; most < 1 << 20; most *= 3) {
+                const fa_layout l = fa_layout_of(&shapes[of], strides, 7, FA_K);
+                const size_t dense_count = (size_t)l.blocks * fa_layout_dense(&l);
+                FREED uint16_t *dense = fa_alloc(dense_count * 2), *image = fa_alloc((l.block_count + 1) * 2);
+                FREED uint16_t *scratch = NULL;
+                size_t next = 0, parts = 0, largest = 0;
+                for (size_t i = 0; i < dense_count; i++)
+                    dense[i] = (uint16_t)i;
+                for (fa_part p = {.first = 0}; fa_part_next(&l, most, &p); parts++) {
+                    const bool far = l.blocks > 1;
+                    assert_int_equal(p.at, far ? (size_t)(p.block * l.block_pitch) : next);
+                    assert_true(parts == 0 || p.count <= largest);
+                    largest = parts == 0 ? p.count : largest;
+                    const uint16_t *part = fa_part_image(&p, dense, false, &scratch);
+                    const uint16_t *all = fa_layout_image(&l, p.block, dense, GAP, image);
+                    assert_memory_equal(part, all + (far ? 0 : p.at), p.count * 2);
+                    next = p.at + p.count;
+                }
+                assert_int_equal(next, fa_layout_span(&l));
+                if (of == 0 && l.blocks == 1) {
+                    const size_t fit = most / (size_t)l.stride_b, many = fit < 1 ? 1 : fit < 7 ? fit : 7;
+                    assert_int_equal(parts, (7 + many - 1) / many);
+                }
             }
 }
 

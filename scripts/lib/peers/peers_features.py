@@ -20,6 +20,7 @@ import site
 import subprocess
 import sys
 import tempfile
+import time
 
 import peers_calls
 import peers_inputs
@@ -53,16 +54,23 @@ def refusal(number, peer, error):
     return reason
 
 
+def timed(make, *given):
+    """A dict and how long it took, compilers included."""
+    began = time.monotonic()
+    return {**make(*given), "seconds": round(time.monotonic() - began, 1)}
+
+
 def peers_of(problem):
     """Those that serve its kind of problem somewhere; the others are not asked."""
     if problem["op"] == "backward":
         return "fa4", "cudnn", "fa3", "fa2"
     if problem["dtype"] == "e4m3":
         return "cudnn", "fa3", "flashinfer", "fmha_v2", "16bit"
+    wide = ("16bit",) if problem["kv_dtype"] == "e4m3" else ()
     if problem["page_size"] is None:
-        return ("fa4", "cudnn", "fa3") + (("16bit",) if problem["kv_dtype"] == "e4m3" else ())
-    mla = ("fa3", "flashinfer", "flash_mla") if problem["v_in_k"] else ("fa4", "cudnn", "fa3", "flashinfer")
-    return mla + ("contiguous",) + (("16bit",) if problem["kv_dtype"] == "e4m3" else ())
+        return "fa4", "cudnn", "fa3", *wide
+    peers = ("fa3", "flashinfer", "flash_mla") if problem["v_in_k"] else ("fa4", "cudnn", "fa3", "flashinfer")
+    return *peers, "contiguous", *wide
 
 
 def expanded(line):
@@ -141,11 +149,14 @@ def bench_record(line, arguments, folder):
 
 
 def row_of(number, line, arguments, folder):
+    began = time.monotonic()
     record, cubin = bench_record(line, arguments, folder)
+    record_s = time.monotonic() - began
     problem = record["problem"]
     row = {"options": line, "kernel": record["kernel"], "variant": record["variant"], "config": record["config"],
            "code_sha256": record["provenance"]["code_sha256"], "git": record["provenance"]["git"],
-           "problem": problem, "device": peers_torch.device_record(), "status": record["status"],
+           "record_s": round(record_s, 1), "problem": problem, "device": peers_torch.device_record(),
+           "status": record["status"],
            "reason": record["reason"], "time": peers_torch.now(), "peers": []}
     if record["status"] != "pass":
         return row
@@ -162,7 +173,7 @@ def row_of(number, line, arguments, folder):
     row["p50_us"] = samples[len(samples) // 2]
     row["tflops"] = problem["flop"] / row["p50_us"] * 1e-6
     row["gbytes_per_s"] = problem["bytes"] / row["p50_us"] * 1e-3
-    row["peers"] = [beside(peer, number, line, inputs, ours, arguments, folder) for peer in peers_of(problem)
+    row["peers"] = [timed(beside, peer, number, line, inputs, ours, arguments, folder) for peer in peers_of(problem)
                     if peer in (arguments.peers.split(",") if arguments.peers else PEERS)]
     ratios = [peer["ratio"] for peer in row["peers"] if "ratio" in peer and peer["peer"] in peers_calls.CALLS]
     row["ratio"] = min(ratios) if ratios else None
@@ -170,7 +181,7 @@ def row_of(number, line, arguments, folder):
 
 
 def text_of(row):
-    words = [f"{row['options']}: {row['status']}"]
+    words = [f"{row['options']}: {row['status']}, {row['seconds']:.0f} s"]
     if row["reason"]:
         words.append(row["reason"])
     if "tflops" in row:
@@ -197,7 +208,7 @@ def work():
         rows = {row["options"]: row for row in map(json.loads, out.read_text().splitlines())}
     with tempfile.TemporaryDirectory() as folder:
         for number, line in list(enumerate(lines))[arguments.start:]:
-            row = rows[line] = row_of(number, line, arguments, pathlib.Path(folder))
+            row = rows[line] = timed(row_of, number, line, arguments, pathlib.Path(folder))
             signal.alarm(0)
             out.with_suffix(".new").write_text("".join(json.dumps(row) + "\n" for row in rows.values()))
             out.with_suffix(".new").replace(out)
