@@ -261,10 +261,10 @@ static fa_status check_guards(const fa_buffers *buffers, fa_reason *why)
     return FA_PASS;
 }
 
-static fa_status check_gaps(const fa_layout *layout, int64_t block, const uint16_t *image, int tensor, fa_reason *why)
+static fa_status check_gaps(const fa_part *part, const uint16_t *image, int tensor, fa_reason *why)
 {
     size_t first = 0;
-    const size_t changed = fa_layout_gaps_changed(layout, block, image, FA_POISON, &first);
+    const size_t changed = fa_layout_gaps_changed(&part->layout, part->block, image, FA_POISON, &first);
     const size_t halves = fa_tensor_is_fp32(tensor) ? 2 : 1; /* of an element */
     char strides[32];
     if (changed == 0)
@@ -272,27 +272,24 @@ static fa_status check_gaps(const fa_layout *layout, int64_t block, const uint16
     return fa_refuse(why, FA_WRONG,
                      "out of bounds: the gaps between the rows of %s were overwritten (--strides %s): %zu elements, "
                      "the first %zu past the start of %s",
-                     names[tensor], fa_word(FA_STRIDES_WORDS, (int)layout->strides, strides),
-                     (changed + halves - 1) / halves, first / halves, names[tensor]);
+                     names[tensor], fa_word(FA_STRIDES_WORDS, (int)part->layout.strides, strides),
+                     (changed + halves - 1) / halves, (part->at + first) / halves, names[tensor]);
 }
 
-/* Says which element of a block was overwritten. */
-static fa_status name_overwritten(const fa_buffers *buffers, int tensor, int64_t block, const uint16_t *dense,
-                                  uint16_t *got, fa_reason *why)
+/* Says which element of a part was overwritten: `got`, where `dense` is the packed tensor. */
+static fa_status name_overwritten(const fa_buffers *buffers, int tensor, const fa_part *part, const uint16_t *dense,
+                                  const uint16_t *got, fa_reason *why)
 {
-    const fa_layout *layout = &buffers->layout[tensor];
-    const range from = block_at(buffers, tensor, block);
-    FA_TRY(fa_elements_get(buffers->device, layout, got, from.at, from.count, why));
-    FA_TRY(check_gaps(layout, block, got, tensor, why));
-    const size_t base = (size_t)block * fa_layout_dense(layout);
-    size_t i = 0;
-    uint16_t *packed = fa_alloc(buffers->count[tensor] * sizeof *packed);
-    fa_layout_gather(layout, block, got, packed);
-    while (i + 1 < fa_layout_dense(layout) && packed[base + i] == dense[base + i])
+    FA_TRY(check_gaps(part, got, tensor, why));
+    const size_t count = fa_layout_dense(&part->layout), end = (size_t)(part->block + 1) * count;
+    uint16_t *packed = fa_alloc(end * sizeof *packed);
+    size_t i = end - count;
+    fa_layout_gather(&part->layout, part->block, got, packed);
+    while (i + 1 < end && packed[i] == dense[part->dense + i])
         i++;
     const fa_status status =
         fa_refuse(why, FA_WRONG, "input %s was overwritten: element %zu of %zu was 0x%04x and is 0x%04x", names[tensor],
-                  base + i, buffers->count[tensor], dense[base + i], packed[base + i]);
+                  part->dense + i, buffers->count[tensor], dense[part->dense + i], packed[i]);
     free(packed);
     return status;
 }
@@ -306,11 +303,8 @@ static fa_status check_input(const fa_buffers *buffers, int tensor, const uint16
         const fa_ptr from = fa_buffers_at(buffers, tensor) + bytes_of(buffers, tensor, p.at);
         got = got != NULL ? got : fa_alloc(p.count * sizeof *got);
         status = fa_elements_get(buffers->device, layout, got, from, p.count, why);
-        if (status == FA_PASS && memcmp(got, fa_part_image(&p, dense, false, &scratch), p.count * sizeof *got) != 0) {
-            free(got);
-            got = fa_alloc(layout->block_count * sizeof *got);
-            status = name_overwritten(buffers, tensor, p.block, dense, got, why);
-        }
+        if (status == FA_PASS && memcmp(got, fa_part_image(&p, dense, false, &scratch), p.count * sizeof *got) != 0)
+            status = name_overwritten(buffers, tensor, &p, dense, got, why);
     }
     free(got);
     free(scratch);
@@ -358,7 +352,7 @@ static fa_status copy_output(const fa_buffers *buffers, int tensor, bool look, u
             continue;
         fa_layout_gather(layout, block, scratch, output);
         if (look && gaps == FA_PASS)
-            gaps = check_gaps(layout, block, scratch, tensor, why);
+            gaps = check_gaps(&(fa_part){.layout = *layout, .block = block}, scratch, tensor, why);
     }
     free(scratch);
     if (status == FA_PASS && look && gaps == FA_PASS)
