@@ -247,6 +247,11 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
     const unsigned bars = smem_address(smem) + BARS_AT;
     const shared_layout at = {smem_address(smem), bars, bars + 8, bars + 8 + 8 * STAGES};
     const int group = uniform_by_shuffle(threadIdx.x / 128), thread = threadIdx.x % 128;
+    if (group == 2 && elect_one()) {
+        tma_prefetch_map(&p.k_map);
+        tma_prefetch_map(&p.v_map);
+        tma_prefetch_map(&p.q_map);
+    }
     key_block block;
     if (!find_keys(block, p))
         return;
