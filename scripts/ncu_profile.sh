@@ -72,6 +72,7 @@ if [[ ${flag[dry-run]} -eq 1 ]]; then
     exit 0
 fi
 need_bench
+"$bench" "${options[@]}" --select --quiet >/dev/null || [[ $? -ne 2 ]] || exit 2
 command -v ncu >/dev/null || die 4 "NOT-RUN: no ncu in PATH (it comes with the CUDA Toolkit: cuda-nsight-compute)"
 
 mkdir -p "$out"

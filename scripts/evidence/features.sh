@@ -44,6 +44,8 @@ if [[ ${flag[dry-run]} -eq 1 ]]; then
 fi
 need_jq
 need_bench
+registry=$("$bench" --list-kernels --json -)
+need_kernels "${opt[kernel]}"
 gpu=$(gpu_name "$bench")
 [[ -n $gpu ]] || die 4 "NOT-RUN: no GPU here"
 export FLASH_ATTENTION_CUTE_DSL_CACHE_ENABLED=1 # FlashAttention 4 compiles for seconds: another process finds it

@@ -30,6 +30,8 @@ fi
 export FA_BENCH=${FA_BENCH:-$(realpath "$here/..")/fa_bench}
 bench=$FA_BENCH
 need_bench
+registry=$("$bench" --list-kernels --json -)
+need_kernels "${opt[kernel]}"
 # shellcheck source=scripts/lib/gpu.sh
 . "$here/lib/gpu.sh"
 gpu=$(gpu_name "$bench")
@@ -38,7 +40,7 @@ gpu=$(gpu_name "$bench")
 
 if [[ -n ${opt[out]} ]]; then exec {rates}>>"${opt[out]}"; else exec {rates}>&1; fi
 make_work
-for kernel in ${opt[kernel]//,/ }; do
+for kernel in "${names[@]}"; do
     for gpus in ${opt[gpus]//,/ }; do
         XDG_CACHE_HOME=$work/cache "$here/evo_sweep.sh" --kernel "$kernel" --strategy random --budget 999999999 \
             --jobs "$gpus" --out "$work/board" -- "${more[@]}" >&2

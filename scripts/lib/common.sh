@@ -74,7 +74,7 @@ parse_options() {
         elif [[ -v flag[$name] ]]; then
             flag[$name]=1
         elif [[ -v opt[$name] || -v many[$name] ]]; then
-            [[ $# -ge 2 ]] || die 2 "$1 needs a value"
+            [[ -n ${2-} ]] || die 2 "$1 needs a value"
             value=$2
             [[ $name != kernel || -v opt[kernel] ]] || value=${value//,/$'\n'}
             if [[ -v opt[$name] ]]; then opt[$name]=$value; else many[$name]+=$value$'\n'; fi

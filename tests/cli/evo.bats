@@ -25,7 +25,7 @@ swept() {
     refused 2 "no kernel 'nosuch'" sweep --kernel nosuch
     refused 2 "no kernel 'cublas'" sweep --kernel cublas
     refused 2 "--budget takes a whole number from 1, not '0'" sweep --budget 0
-    refused 2 "--budget takes a whole number from 1, not ''" sweep --budget ''
+    refused 2 "--budget needs a value" sweep --budget ''
     refused 2 "--seconds takes a number above 0" sweep --seconds 0
     refused 2 "--strategy takes grid, random, evo or tpe" sweep --strategy best
     refused 2 "--prune takes none, bound or estimate" sweep --prune all

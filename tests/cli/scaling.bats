@@ -17,7 +17,7 @@ load stub_bench
         "$work/rates" >"$work/made_up"
     scripts/evidence/sweep_scaling.sh --table "$work/made_up" | tail -n 1 | grep -q '| 0.95 |$'
     touch "$STUB/no_gpu"
-    refused 4 "no GPU here" scripts/evidence/sweep_scaling.sh
+    refused 4 "no GPU here" scripts/evidence/sweep_scaling.sh --kernel one
     refused 2 "--gpus takes a list of numbers, not 'two'" scripts/evidence/sweep_scaling.sh --gpus two
     refused 2 "no file" scripts/evidence/sweep_scaling.sh --table nowhere
     refused 2 "unknown option --gpu" scripts/evidence/sweep_scaling.sh --gpu 1
