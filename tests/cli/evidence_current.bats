@@ -59,7 +59,6 @@ current() { scripts/evidence/evidence_current.sh "$@"; }
     refused 2 "no FILE" scripts/evidence/evidence_current.sh
     refused 2 "cannot read" scripts/evidence/evidence_current.sh "$work/none"
     refused 2 "--sample takes a whole number" scripts/evidence/evidence_current.sh --sample x
-    refused 2 "unknown option" scripts/evidence/evidence_current.sh --fast
     echo '{' >"$work/torn.json"
     refused 2 "torn.json:1: cut off" scripts/evidence/evidence_current.sh "$work/torn.json"
     FA_BENCH=$work/none refused 4 "no $work/none" scripts/evidence/evidence_current.sh README.md

@@ -29,7 +29,6 @@ swept() {
     refused 2 "--seconds takes a number above 0" sweep --seconds 0
     refused 2 "--strategy takes grid, random, evo or tpe" sweep --strategy best
     refused 2 "--prune takes none, bound or estimate" sweep --prune all
-    refused 2 "unknown option --fast" sweep --fast
     refused 2 "--seq" sweep --kernel light -- --seq nine
     refused 2 "--source takes a file that can be read, not '$PWD/nowhere.cu'" sweep --source nowhere.cu
     echo '// FA_SPACE(m)' >"$work/k.cu"
@@ -627,7 +626,6 @@ count_starts() { # COMMAND...: prints how many
 
 @test "a cluster's array: a kernel per task, or a seed per task" {
     refused 4 "no array task" scripts/evo_slurm.sh
-    refused 2 "unknown option --fast" scripts/evo_slurm.sh --fast
     refused 2 "--seed is the task's number" scripts/evo_slurm.sh --seed 3
     scripts/evo_slurm.sh -h | grep -q '^usage: sbatch'
     export SLURM_ARRAY_TASK_ID=1

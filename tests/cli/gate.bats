@@ -6,7 +6,6 @@ load stub_bench
 gate() { scripts/ci_gate.sh --out "$work/gate" "$@"; }
 
 @test "bad arguments are refused" {
-    refused 2 "unknown option --fast" gate --fast
     refused 2 "--jobs takes a whole number from 1" gate --jobs 0
     refused 2 "no kernel 'nosuch'" gate --kernel light,nosuch
     refused 2 "one of --sanitize, --race, --conform" gate --race --sanitize

@@ -51,7 +51,6 @@ rows() { # JQ: true of the rows of the ladder
     make_stub
     touch "$STUB/no_gpu"
     refused 4 "NOT-RUN: no GPU here" scripts/evidence/ladder.sh --out "$work/ev/ladder.jsonl"
-    refused 2 "unknown option --kernels" scripts/evidence/ladder.sh --kernels one
     refused 2 "--problems: cannot read '2,8,512,64'" scripts/evidence/ladder.sh --problems 2,8,512,64
 }
 

@@ -47,9 +47,6 @@ two_barriers() {
 @test "bad arguments are refused" {
     refused 2 "--tries takes a whole number" tests/emu/mutants.sh --tries 0
     refused 2 "no kernel nosuch" tests/emu/mutants.sh nosuch
-    refused 2 "unknown option --fast" tests/emu/mutants.sh --fast
-    refused 2 "unknown option --fast" tests/emu/controls.sh --fast
-    refused 2 "unknown option --fast" tests/asan.sh --fast
     BUILD=$work refused 4 "make test-binaries" tests/emu/controls.sh
 }
 

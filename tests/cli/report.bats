@@ -161,7 +161,6 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
     run -4 env PATH="$work/bin" scripts/evidence/report.sh --dir "$work/ev"
     [[ $output == *"NOT-RUN: no gnuplot"* ]]
     refused 2 "no folder" scripts/evidence/report.sh --dir "$work/none"
-    refused 2 "unknown option" scripts/evidence/report.sh --fast
     refused 2 "--no-compile goes with --check or --dir" scripts/evidence/report.sh --no-compile
     page --dir "$work/ev" --dry-run | grep -q 'versus.jsonl: missing'
     [ -z "$(ls "$work/ev")" ]

@@ -20,7 +20,6 @@ load stub_bench
     refused 4 "no GPU here" scripts/evidence/sweep_scaling.sh --kernel one
     refused 2 "--gpus takes a list of numbers, not 'two'" scripts/evidence/sweep_scaling.sh --gpus two
     refused 2 "no file" scripts/evidence/sweep_scaling.sh --table nowhere
-    refused 2 "unknown option --gpu" scripts/evidence/sweep_scaling.sh --gpu 1
 }
 
 @test "the scripts around sweeps take the repository's fa_bench, from any folder" {

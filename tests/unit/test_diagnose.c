@@ -83,21 +83,9 @@ enum {
     SUBSETS
 };
 enum { POISON, ZEROS, NONFINITE, SCALED, SCALED_EACH, MOVED, SWAPPED, ALIKE, COLUMNS, COLUMN, NEARLY, NOISE, FAULTS };
-enum { /* what comes close to one of these, on either side */
-       TINY = FAULTS,
-       ALMOST_ALIKE,
-       UNLIKE,
-       GRADED,
-       GRADED_LESS,
-       ALMOST_MOVED,
-       MOVED_BUT_ONE,
-       ALMOST_SCALED,
-       SCALED_NOT_QUITE,
-       HALF_POISON,
-       WIDE_COLUMNS,
-       NOT_QUITE_MOVED,
-       CLOSE_ONES
-};
+/* What comes close to one of these, on either side. */
+enum { TINY = FAULTS, ALMOST_ALIKE, UNLIKE, GRADED, GRADED_LESS, ALMOST_MOVED, MOVED_BUT_ONE, ALMOST_SCALED };
+enum { SCALED_NOT_QUITE = ALMOST_SCALED + 1, HALF_POISON, WIDE_COLUMNS, NOT_QUITE_MOVED, CLOSE_ONES };
 
 static bool chosen(const scene *s, int subset, int64_t flat)
 {
@@ -123,61 +111,46 @@ static uint16_t times(uint16_t half, double factor)
     return fa_float_to_half((float)(factor * (double)fa_half_to_float(half)));
 }
 
+/* With noise of some size. */
+static uint16_t blurred(uint16_t half, float factor, float size, int64_t at)
+{
+    return fa_float_to_half(factor * fa_half_to_float(half) + size * (float)noise((uint64_t)at));
+}
+
 static uint16_t spoiled(const scene *s, const uint16_t *right, int fault, int64_t flat, int32_t d)
 {
     const int64_t dim = s->problem.dim, rows = (int64_t)s->count / dim, at = flat * dim + d;
-    switch (fault) {
-    case POISON:
-        return 0xFFFF;
-    case ZEROS:
-        return d % 2 ? 0x8000 : 0;
-    case NONFINITE:
-        return d % 2 ? 0x7C00 : 0xFE00;
-    case SCALED:
-        return times(right[at], 1.25);
-    case SCALED_EACH:
-        return times(right[at], 1.25 + 0.25 * (double)(flat % 4));
-    case MOVED:
-        return right[(flat + 3) % rows * dim + d];
-    case SWAPPED:
-        return right[(flat + s->problem.seq_q) % rows * dim + d];
-    case ALIKE:
-        return right[d];
-    case COLUMNS:
-        return d >= 2 && d <= 9 ? times(right[at], -1.0) : right[at];
-    case COLUMN:
-        return d == dim - 1 ? fa_float_to_half(0.75f) : right[at];
-    case NEARLY:
-        return times(right[at], 1.01);
-    case TINY:
-        return (uint16_t)(d % 2 ? 0x8001 : 1);
-    case ALMOST_ALIKE:
-    case UNLIKE:
-        return fa_float_to_half(fa_half_to_float(right[d]) +
-                                (fault == UNLIKE ? 0.02f : 0.004f) * (float)noise((uint64_t)at));
-    case GRADED: /* columns 4 to 6, and less than a tenth of their error in the others */
-    case GRADED_LESS:
-        return fa_float_to_half(fa_half_to_float(right[at]) + (d >= 4 && d <= 6  ? 1.0f
-                                                               : fault == GRADED ? 0.07f
-                                                                                 : 0.13f) *
-                                                                  (d < 9 ? 1.0f : 0.0f));
-    case ALMOST_MOVED:
-    case NOT_QUITE_MOVED:
-        return fa_float_to_half(fa_half_to_float(right[(flat + 3) % rows * dim + d]) +
-                                (fault == ALMOST_MOVED ? 0.08f : 0.17f) * (float)noise((uint64_t)at));
-    case MOVED_BUT_ONE:
-        return flat % 8 == 7 ? fa_float_to_half((float)noise((uint64_t)at + 99)) : right[(flat + 3) % rows * dim + d];
-    case ALMOST_SCALED:
-    case SCALED_NOT_QUITE:
-        return fa_float_to_half(1.5f * fa_half_to_float(right[at]) +
-                                (fault == ALMOST_SCALED ? 0.08f : 0.12f) * (float)noise((uint64_t)at));
-    case HALF_POISON:
-        return d == dim - 1 ? right[at] : 0xFFFF;
-    case WIDE_COLUMNS:
-        return d < dim * 3 / 4 + (flat % 2 == 0) ? times(right[at], -1.0) : right[at];
-    default:
-        return fa_float_to_half((float)noise((uint64_t)at + 99));
-    }
+    const uint16_t own = right[at], moved = right[(flat + 3) % rows * dim + d];
+    const uint16_t any = fa_float_to_half((float)noise((uint64_t)at + 99)), minus = times(own, -1.0);
+    /* of GRADED: in columns 4 to 6, and less than a tenth of that in the others */
+    const float graded = d >= 9 ? 0.0f : d >= 4 && d <= 6 ? 1.0f : fault == GRADED ? 0.07f : 0.13f;
+    const uint16_t is[CLOSE_ONES] = {
+        [POISON] = 0xFFFF,
+        [ZEROS] = d % 2 ? 0x8000 : 0,
+        [NONFINITE] = d % 2 ? 0x7C00 : 0xFE00,
+        [SCALED] = times(own, 1.25),
+        [SCALED_EACH] = times(own, 1.25 + 0.25 * (double)(flat % 4)),
+        [MOVED] = moved,
+        [SWAPPED] = right[(flat + s->problem.seq_q) % rows * dim + d],
+        [ALIKE] = right[d],
+        [COLUMNS] = d >= 2 && d <= 9 ? minus : own,
+        [COLUMN] = d == dim - 1 ? fa_float_to_half(0.75f) : own,
+        [NEARLY] = times(own, 1.01),
+        [NOISE] = any,
+        [TINY] = d % 2 ? 0x8001 : 1,
+        [ALMOST_ALIKE] = blurred(right[d], 1.0f, 0.004f, at),
+        [UNLIKE] = blurred(right[d], 1.0f, 0.02f, at),
+        [GRADED] = fa_float_to_half(fa_half_to_float(own) + graded),
+        [GRADED_LESS] = fa_float_to_half(fa_half_to_float(own) + graded),
+        [ALMOST_MOVED] = blurred(moved, 1.0f, 0.08f, at),
+        [MOVED_BUT_ONE] = flat % 8 == 7 ? any : moved,
+        [ALMOST_SCALED] = blurred(own, 1.5f, 0.08f, at),
+        [SCALED_NOT_QUITE] = blurred(own, 1.5f, 0.12f, at),
+        [HALF_POISON] = d == dim - 1 ? own : 0xFFFF,
+        [WIDE_COLUMNS] = d < dim * 3 / 4 + (flat % 2 == 0) ? minus : own,
+        [NOT_QUITE_MOVED] = blurred(moved, 1.0f, 0.17f, at),
+    };
+    return fault < CLOSE_ONES ? is[fault] : any;
 }
 
 static void say_verdict(golden *g, const fa_verdict *v)
