@@ -6,7 +6,8 @@ def number: ltrimstr("sm_") | rtrimstr("a") | tonumber;
 def serves_arch($arch): ($arch | number) >= .min_arch and (.arch_specific != true or ($arch | endswith("a")));
 # The options of a kernel's operator and of the type that it takes alone.
 def operator: (if .op == "backward" then " --op backward" else "" end) +
-    (if .dtype then " --dtype \(.dtype)" else "" end) + (if .asks then " --kv-dtype e4m3" else "" end);
+    (if .dtype then " --dtype \(.dtype)" else "" end) +
+    ({"4096": " --kv-dtype e4m3", "8": " --page-size 16"}["\(.asks)"] // ""); # of a rule: FA_FEATURE_*
 # A head dimension of a kernel of that type (or null): e4m3 has multiples of 16.
 def fitted($dtype): if $dtype then (tostring | tonumber + 15 | . - . % 16) else . end;
 # Every combination of the values of these knobs, as options.

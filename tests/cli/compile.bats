@@ -204,4 +204,6 @@ EOF
         compile $tile --stages 1
         jq -e '.ptxas.warnings == []' "$work/r.json" || { echo "$tile"; return 1; }
     done
+    compile wgmma --heads 16 --kv-heads 2 --seq 4 --page-size 16 --window 99,0 --causal --dim 256 # masks and pages
+    jq -e '.variant == "wgmma_decode" and .config.m == 64 and .ptxas.spill_store_bytes == 0' "$work/r.json"
 }
