@@ -4,7 +4,7 @@
 # usage: scripts/evaluate.sh CANDIDATE.cu [options] [-- fa_bench options for every run, e.g. --m 32 --timeout 60]
 #   --problems FILE    what to run (default scripts/lib/score/problems.txt, which explains the format)
 #   --incumbent SPEC   what the candidate is timed against, as in fa_bench --vs: a kernel of the registry or a FILE.cu,
-#                      with its tile (light:m=32,warps=4) or without (default: the bench's default kernel)
+#                      with its tile (light:m=32,warps=4) or without (default: the bench's, of these problems)
 #   --score BY         speed: geometric mean of the paired ratios of the GPU (default)
 #                      bound: how much lower the static bound is than the incumbent's; no GPU
 #                      emulator: 1 for a candidate that is right on the emulator; no GPU
@@ -97,8 +97,13 @@ fi
 make_work
 start=$EPOCHREALTIME
 registry=$("$bench" --list-kernels --json -)
-grep -aqE '^(public|hidden) .*--op backward' "${opt[problems]}" && default=default_backward || default=default
-incumbent=${opt[incumbent]:-$(jq -r --arg of "$default" '.[] | select(.[$of]) | .variant_of // .name' <<<"$registry")}
+incumbent=${opt[incumbent]}
+if [[ -z $incumbent ]]; then # what a run takes; of features that the first default does not serve, another
+    sed -nE 's/^(public|hidden) gpu //p' "${opt[problems]}" |
+        "$bench" --runs - --select --quiet --json "$work/selected" >/dev/null 2>&1 || true
+    incumbent=$(jq -r --slurpfile of <(cat "$work/selected" 2>/dev/null || true) \
+        '.[] | select(.default).name as $name | $of | map(.kernel) - [$name] | .[0] // $name' <<<"$registry")
+fi
 [[ -n $incumbent_file ]] || kernel_exists "${incumbent%%:*}" || die 2 "--incumbent: no kernel '${incumbent%%:*}'"
 : >"$work/stages"
 bound=(--bound)

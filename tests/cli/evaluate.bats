@@ -180,6 +180,13 @@ score_holds() { # EXPRESSION...
     grep -q -- '--kernel light --m 64 --warps 4 --compile-only' "$STUB/commands"
 }
 
+@test "without --incumbent a default that serves the problems' features" {
+    echo 'public gpu --batch 1 --heads 2 --seq 64 --page-size 16' >"$work/p"
+    cp tests/features/plain.cu "$work/k.cu"
+    evaluate --stages emulator --score emulator
+    score_holds '.incumbent == "mma"'
+}
+
 @test "the incumbent can be a file, which brings its tile" {
     make_half_gpu
     edited 's|^// fa_bench: .*|// fa_bench: --m 32 --warps 4|'

@@ -9,7 +9,7 @@ make_half_gpu() {
     cat >"$FA_BENCH" <<'STUB_END'
 #!/usr/bin/env bash
 set -eu
-[[ $* != *--runs* ]] || echo "$*" >>"$STUB/commands"
+[[ $* != *--runs* || $* == *--select* ]] || echo "$*" >>"$STUB/commands"
 if [[ $* == *--runs* && $* == *--bound* && -e $STUB/bound ]]; then
     "$REAL_BENCH" "$@" | jq -c --argjson us "$(<"$STUB/bound")" '
         .bound = {us: (if .kernel == "k" then $us else 20 end), binds: "tensor", second: "issue"}'
