@@ -49,10 +49,8 @@ END
     make_compiler
     all=(env FA_BENCH="$work/bench" scripts/house/compile_all.sh --defaults --kernel wmma --arch sm_89 --dims 64
         --out "$work/points.jsonl")
-    PTXAS='{"spill_store_bytes": 0, "spill_load_bytes": 0, "warnings": []}' run "${all[@]}"
-    [ "$status" -eq 0 ]
-    PTXAS='{"spill_store_bytes": 0, "spill_load_bytes": 8, "warnings": []}' run "${all[@]}"
-    [ "$status" -eq 1 ]
+    PTXAS='{"spill_store_bytes": 0, "spill_load_bytes": 0, "warnings": []}' run -0 "${all[@]}"
+    PTXAS='{"spill_store_bytes": 0, "spill_load_bytes": 8, "warnings": []}' run -1 "${all[@]}"
     [[ $output == *"FAIL --kernel wmma --arch sm_89 --dim 64"*"spills 8"* ]]
     PTXAS='{"spill_store_bytes": 0, "spill_load_bytes": 0, "warnings": ["Local memory used for wmma fragment"]}' run \
         "${all[@]}"
@@ -68,8 +66,7 @@ END
         ["Potential Performance Loss: wgmma.mma_async instructions are serialized due to ..."]}'
     PTXAS=$warned run -1 "${all[@]}"
     [[ $output == *"FAIL --kernel wgmma --arch sm_90a --dim 64 "*"are serialized"* ]]
-    REASON="m must be 16 * warps" run "${all[@]}"
-    [ "$status" -eq 0 ]
+    REASON="m must be 16 * warps" run -0 "${all[@]}"
     for reason in "" "wgmma_small, which serves this problem: m must be 64"; do
         REASON=$reason run -1 "${all[@]}"
         [[ $output == *"FAIL --kernel wgmma --arch sm_90a --dim 64 "*": infeasible $reason"* ]]

@@ -46,8 +46,7 @@ evidence() { "$work/tree/scripts/evidence/evidence.sh" --out "$work/ev" "$@"; }
 }
 
 @test "L2 persistence: every rung with and without, warm and cold, at two lengths; one that fails says why" {
-    BAD_ARGS="--kernel two --seq-kv 512 --l2 cold --l2-persist kv" BAD_STATUS=infeasible run evidence l2
-    [ "$status" -eq 0 ]
+    BAD_ARGS="--kernel two --seq-kv 512 --l2 cold --l2-persist kv" BAD_STATUS=infeasible run -0 evidence l2
     [[ $output == *$'one\t4096\tcold\t50\t50\t1'* && $output == *$'two\t512\tcold\t90\t-\tmade up'* ]]
     [ "$(grep -c $'\t1$' <<<"$output")" -eq 7 ]
     zcat "$work/ev/l2_persist.jsonl.gz" | jq -es 'length == 16'

@@ -129,8 +129,7 @@ sys.exit(10 + is_pruned(json.loads(sys.argv[1]), sys.argv[2], json.loads(sys.arg
 
 @test "a loser is not timed to the end: the log says so, no board has it, a winner that falls brings it back" {
     touch "$STUB/beats"
-    run sweep --kernel one --strategy grid --pool 1
-    [ "$status" -eq 0 ]
+    run -0 sweep --kernel one --strategy grid --pool 1
     [[ $output == *"beaten 2, pass 2; 4 measured"* ]]
     jq -es 'map({(.knobs): [.status, .p50_us, .at_least_us]}) | add == {"m=16,warps=4": ["pass", 50, null],
         "m=16,warps=8": ["pass", 40, null], "m=32,warps=4": ["beaten", null, 60],
@@ -154,8 +153,7 @@ print(*register_limits(json.loads(sys.argv[1])))' "$1"; }
     [ -z "$(limits '{"registers": 255, "blocks_per_sm": 1, "config": {"warps": 16}}')" ] # 64 of 255: it would spill
     [ -z "$(limits '{"registers": null, "blocks_per_sm": 1, "config": {"warps": 4}}')" ]
     printf '%s\n' 'one 16 8 40 0 4' 'one 16 8 38 48 5' 'one 16 8 37 40 4' 'one 32 8 45 0 4' >"$STUB/limits"
-    run sweep --kernel one --strategy grid
-    [ "$status" -eq 0 ]
+    run -0 sweep --kernel one --strategy grid
     jq -es 'map(.knobs) | sort == ["m=16,warps=4", "m=16,warps=8", "m=16,warps=8,maxreg=48", "m=32,warps=4",
         "m=32,warps=8"]' "$work/lb/leaderboard.jsonl"
     jq -e '.status.pruned == 3' "$work/lb/sweeps.jsonl" # they let no further block in

@@ -78,18 +78,15 @@ END
     touch "$STUB/no_gpu"
     tile_cases() { jq -c 'select(.knob == "'"$1"'") | [.verdict, (.args | split(" --batch")[0])]' \
         "$work/gate/cases.jsonl" | sort | uniq -c | xargs; }
-    BAD_ARGS='--m 32 --warps 4' BAD_STATUS=infeasible run gate --kernel one --draws 0 --jobs 1
-    [ "$status" -eq 0 ]
+    BAD_ARGS='--m 32 --warps 4' BAD_STATUS=infeasible run -0 gate --kernel one --draws 0 --jobs 1
     [[ $output == *" passed, 0 failed, 0 skipped"*"of its tile space: 2 values, 1 pairs"* && $output != *infeasible* ]]
     [ "$(tile_cases m=32)" = "4 [passed,--m 32 --warps 8]" ]
-    BAD_ARGS='--warps 8' BAD_STATUS=infeasible run gate --kernel one --draws 0 --jobs 1
-    [ "$status" -eq 0 ]
+    BAD_ARGS='--warps 8' BAD_STATUS=infeasible run -0 gate --kernel one --draws 0 --jobs 1
     [[ $output == *" passed, 0 failed, 6 skipped"*"2 values, 1 pairs; infeasible: m=32 warps=8, warps=8"* ]]
     [ "$(tile_cases warps=8)" = "4 [skipped,--m 32 --warps 8]" ]
     jq -e '.kernels[0].knobs == {"values": 2, "pairs": 1, "infeasible": ["m=32 warps=8", "warps=8"]}' \
         "$work/gate/summary.json"
-    BAD_ARGS='--m 32 --warps 4' BAD_STATUS=wrong run gate --kernel one --draws 0 --jobs 1 --shrink 0
-    [ "$status" -eq 1 ]
+    BAD_ARGS='--m 32 --warps 4' BAD_STATUS=wrong run -1 gate --kernel one --draws 0 --jobs 1 --shrink 0
     [[ $output == *" passed, 4 failed, 0 skipped"* ]]
 }
 

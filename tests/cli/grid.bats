@@ -55,8 +55,7 @@ wmma_kernels() {
 END
     chmod +x "$work/dies"
     local grid=(scripts/house/compile_all.sh --run --device emu --sample 6 --out "$work/grid.json")
-    HOLE='.status = "error" | .reason = "ended by signal 11"' FA_BENCH=$work/dies run "${grid[@]}"
-    [ "$status" -eq 1 ]
+    HOLE='.status = "error" | .reason = "ended by signal 11"' FA_BENCH=$work/dies run -1 "${grid[@]}"
     [[ $output == *"HOLE "*"ended by signal 11"* ]]
     jq -e '(map(.points) | add == 12) and all(.[]; .holes == if .dim == 128 then .points else 0 end)' "$work/grid.json"
     HOLE=empty FA_BENCH=$work/dies run -6 "${grid[@]}"

@@ -58,13 +58,11 @@ pairs() { scripts/evidence/pairs.sh --problems "$work/problems" --vs lib --jobs 
 
 @test "a kernel that is wrong fails; slower pairs and what a peer does not serve are said, each problem by name" {
     sed -i 's/^lib.*/lib 16 4 81/' "$STUB/times"
-    BAD_ARGS="--seq 256" BAD_STATUS=not_run run pairs
-    [ "$status" -eq 0 ]
+    BAD_ARGS="--seq 256" BAD_STATUS=not_run run -0 pairs
     [[ $output == *"two over made up 1.2, sustained: geometric mean 0.9, least 0.9, 2 below 1, 2 pairs"* ]]
     [[ $output == *"  0.9 (1 to 1) 2,8,128,64"*"  not_run, 1 pairs: made up" ]]
     rm "$work/p.jsonl"
-    BAD_ARGS="--seq 256" BAD_STATUS=wrong run pairs
-    [ "$status" -eq 1 ]
+    BAD_ARGS="--seq 256" BAD_STATUS=wrong run -1 pairs
     [[ $output == *"  wrong, 1 pairs: made up (2,8,256,64)" ]]
 }
 
