@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # The tile grid of the WMMA kernels: every point runs, or is refused in words. No GPU.
+# bats file_tags=slow
 load helper
 
 prepare() { ./fa_bench --compile-only --quiet || skip "no CUDA compiler"; }
@@ -8,7 +9,6 @@ wmma_kernels() {
     ./fa_bench --list-kernels --json - | jq -r '.[] | select(.tensor_cores == "wmma") | .name'
 }
 
-# bats test_tags=slow
 @test "M=64 runs in more than 48 KiB of shared memory, right to the last row" {
     for kernel in $(wmma_kernels); do
         ./fa_bench --kernel "$kernel" --m 64 --n 64 --warps 4 --stages 2 --arch sm_89 --device emu --batch 1 --heads 2 \
@@ -18,7 +18,6 @@ wmma_kernels() {
     done
 }
 
-# bats test_tags=slow
 @test "a tile past 99 KiB is refused with both numbers, and runs where the limit is higher" {
     for kernel in $(wmma_kernels); do
         refused 3 "bytes of shared memory per block against the limit of 101376 on sm_89" \
@@ -28,13 +27,11 @@ wmma_kernels() {
     done
 }
 
-# bats test_tags=slow
 @test "a sample of the grid has no holes" {
     scripts/house/compile_all.sh --run --device emu --sample 2 --out "$work/grid.json"
     jq -e 'all(.[]; .holes == 0 and .points == .pass + .infeasible) and (map(.pass) | add) > 0' "$work/grid.json"
 }
 
-# bats test_tags=slow
 @test "every point runs on each of the problems; what stands there of one is not taken for another" {
     local grid=(scripts/house/compile_all.sh --run --device emu --sample 1 --dims 64 --out "$work/grid.json")
     printf '%s\n' '# a comment' '--causal --seq 70 --heads 1 --batch 1 --check cpu' \
@@ -47,7 +44,6 @@ wmma_kernels() {
     refused 2 "--problems takes a file that can be read, not '$work'" "${grid[@]}" --problems "$work"
 }
 
-# bats test_tags=slow
 @test "a run that ends in an error is a hole; one that leaves no record is an error of its own" {
     cat >"$work/dies" <<'END'
 #!/usr/bin/env bash
@@ -62,7 +58,6 @@ END
     [[ $output == *"a point has left no line"* ]]
 }
 
-# bats test_tags=slow
 @test "what is cut off goes on where it was: every point once" {
     local grid=(scripts/house/compile_all.sh --run --device emu --sample 10 --jobs 2 --out "$work/grid.json")
     setsid "${grid[@]}" >/dev/null 2>&1 3>&- &
@@ -79,7 +74,6 @@ END
     run ! pgrep -f "$work"
 }
 
-# bats test_tags=slow
 @test "--resume runs what is missing and what another source has made, and keeps the rest" {
     scripts/house/compile_all.sh --run --device emu --sample 2 --out "$work/grid.json"
     points=$work/grid.json.points.jsonl

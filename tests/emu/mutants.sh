@@ -159,13 +159,12 @@ mutate() { # KERNEL SOURCE-FILE KNOBS...: every mutant of it
 for kernel in "${kernels[@]}"; do
     source=$kernel.cu
     if [[ $kernel == *.cu ]]; then
-        [[ -e $kernel ]] || { echo "mutants.sh: no file $kernel" >&2; exit 2; }
+        [[ -e $kernel ]] || die 2 "no file $kernel"
         source=$(basename "$kernel")
         cp "$kernel" "$work/original/"
         cp "$(dirname "$kernel")"/*.cuh "$work/original/" 2>/dev/null || true
     elif [[ ! -e $work/original/$source ]]; then
-        echo "mutants.sh: no kernel $kernel" >&2
-        exit 2
+        die 2 "no kernel $kernel"
     fi
     if [[ $list -eq 1 ]]; then
         files_of "$source" | while read -r file; do statements_of "$file" | sed "s|^|$file\t|"; done
@@ -189,7 +188,7 @@ for kernel in "${kernels[@]}"; do
     [[ $kernel == *.cu ]] || read -ra knobs < <(knobs_of "$kernel"; echo)
     mutate "$kernel" "$source" "${knobs[@]}"
 done
-[[ -s $work/lines ]] || { echo "mutants.sh: nothing to take out, or no kernel runs here" >&2; exit 4; }
+[[ -s $work/lines ]] || die 4 "nothing to take out, or no kernel runs here"
 
 # A statement of a header is one mutant per kernel: explained where it survives, stale where no kernel lets it.
 mkdir -p "$(dirname "$json")"

@@ -59,16 +59,13 @@ verdict() { # NAME COUNT NOTE
     if [[ -z $bad ]]; then tally SURVIVED "$1" "$2" "$3"; else tally FAILED "$1" "$2" "$bad"; fi
     bad=''
 }
-sleep_up_to() { # MILLISECONDS
-    sleep "$(awk -v most="$1" -v r="$RANDOM" 'BEGIN {printf "%.3f", most * r / 32768 / 1000}')"
-}
 # A process group, killed whole at a random moment within so many milliseconds.
 killed_within() { # MILLISECONDS COMMAND...
     local most=$1 leader
     shift
     setsid "$@" >/dev/null 2>&1 &
     leader=$!
-    sleep_up_to "$most"
+    sleep "$(awk -v most="$most" -v r="$RANDOM" 'BEGIN {printf "%.3f", most * r / 32768 / 1000}')"
     kill -9 -- "-$leader" 2>/dev/null || true
     wait "$leader" 2>/dev/null || true
 }

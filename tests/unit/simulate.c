@@ -5,6 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+void close_bench(bench *b)
+{
+    fa_reference_free(&b->reference);
+    fa_tensors_free(&b->tensors);
+    fa_problem_free(&b->problem);
+    free(b->output);
+}
+
 static float *to_floats(fa_dtype dtype, const uint16_t *from, size_t count)
 {
     float *to = fa_alloc(count * sizeof *to);

@@ -24,6 +24,17 @@ typedef enum {
     SIM_SUM_NOT_RESCALED,
 } sim_fault;
 
+/* One input with its reference, and room for an output of `count` elements. */
+typedef struct bench {
+    fa_problem problem;
+    fa_tensors tensors;
+    fa_reference reference;
+    uint16_t *output;
+    size_t count;
+} bench;
+/* The problem is freed, too. */
+void close_bench(bench *b);
+
 /* Fills output [batch, heads, seq_q, dim] for the rows of `reference`; other rows become 0. */
 void sim_flash(const fa_problem *problem, const fa_tensors *tensors, const fa_reference *reference, int32_t tile_n,
                sim_fault fault, uint16_t *output);

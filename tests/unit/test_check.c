@@ -467,14 +467,17 @@ static setup *make(way candidate, way library)
     return s;
 }
 
+static fa_status make_buffers(setup *s)
+{
+    fa_buffers_free(&s->candidate.buffers);
+    return fa_buffers_make(&s->device, &s->problem, 100, &s->options, s->spec.lse, &s->candidate.buffers, &s->why);
+}
+
 /* On new buffers. */
 static fa_status check(setup *s)
 {
-    fa_buffers_free(&s->candidate.buffers);
     s->why.text[0] = '\0';
-    assert_int_equal(
-        fa_buffers_make(&s->device, &s->problem, 100, &s->options, s->spec.lse, &s->candidate.buffers, &s->why),
-        FA_PASS);
+    assert_int_equal(make_buffers(s), FA_PASS);
     return fa_check(&s->candidate, &s->options, &s->result, &s->why);
 }
 
@@ -799,8 +802,7 @@ TEST(a_wrong_plain_reference_is_dropped)
         }
     setup *s = make_with_plain(WAY_GOOD, WAY_LIBRARY, WAY_PLAIN);
     s->options.check = FA_REFERENCE_CPU | FA_REFERENCE_PLAIN;
-    assert_int_equal(fa_buffers_make(&s->device, &s->problem, 100, &s->options, false, &s->candidate.buffers, &s->why),
-                     FA_PASS);
+    assert_int_equal(make_buffers(s), FA_PASS);
     s->device.info.memory_bytes = 100000;
     assert_int_equal(fa_check(&s->candidate, &s->options, &s->result, &s->why), FA_PASS);
     holds(s->result.missing, "plain: its result takes ");
@@ -1215,8 +1217,7 @@ TEST(seeds_beyond_the_record_are_as_asked_for)
 TEST(parameters_of_a_launch)
 {
     setup *s = make(WAY_GOOD, WAY_NO_LIBRARY);
-    assert_int_equal(fa_buffers_make(&s->device, &s->problem, 100, &s->options, false, &s->candidate.buffers, &s->why),
-                     FA_PASS);
+    assert_int_equal(make_buffers(s), FA_PASS);
     const fa_launch launch = {.tiles_m = 2, .tiles = 8};
     const fa_params p = fa_buffers_params(&s->candidate.buffers, &s->problem, &launch);
     assert_int_equal(p.q_stride_b, 2 * 40 * 32);
@@ -1247,13 +1248,10 @@ TEST(too_large_is_refused_before_allocation)
 {
     setup *s = make(WAY_GOOD, WAY_NO_LIBRARY);
     s->problem = (fa_problem){1000000, 8, 8, 512, 512, 64, false, 0.125f};
-    const fa_status status =
-        fa_buffers_make(&s->device, &s->problem, 0, &s->options, false, &s->candidate.buffers, &s->why);
-    assert_int_equal(status, FA_INFEASIBLE);
+    assert_int_equal(make_buffers(s), FA_INFEASIBLE);
     assert_true(strstr(s->why.text, "need 1953.1 GiB") && strstr(s->why.text, "has 1.0 GiB"));
     s->device.info.memory_bytes = INT64_MAX; /* then it is the host that cannot */
-    ends_with(fa_buffers_make(&s->device, &s->problem, 0, &s->options, false, &s->candidate.buffers, &s->why),
-              FA_INFEASIBLE, &s->why, "on the host");
+    ends_with(make_buffers(s), FA_INFEASIBLE, &s->why, "on the host");
     assert_int_equal(host.allocations, 0);
 }
 

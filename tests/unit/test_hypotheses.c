@@ -11,28 +11,14 @@
 
 enum { TILE_M = 16, TILE_N = 32, FEW_KEYS = 4 };
 
-typedef struct bench {
-    fa_problem problem;
-    fa_tensors tensors;
-    fa_reference reference;
-    uint16_t *output;
-} bench;
-
 static bench open_bench(const char *line)
 {
     bench b = {.problem = problem_of(line)};
     b.tensors = fa_tensors_make(&b.problem, FA_DIST_NORMAL, 42);
     b.reference = fa_reference_make(&b.problem, &b.tensors, TILE_M, false, 1);
-    b.output = fa_alloc(fa_problem_o_count(&b.problem) * sizeof *b.output);
+    b.count = fa_problem_o_count(&b.problem);
+    b.output = fa_alloc(b.count * sizeof *b.output);
     return b;
-}
-
-static void close_bench(bench *b)
-{
-    fa_reference_free(&b->reference);
-    fa_tensors_free(&b->tensors);
-    fa_problem_free(&b->problem);
-    free(b->output);
 }
 
 /* The output of a kernel that has another problem or other tensors. */

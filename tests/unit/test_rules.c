@@ -7,15 +7,6 @@
 #include <math.h>
 #include <omp.h>
 
-/* One input with its reference and room for an output. */
-typedef struct bench {
-    fa_problem problem;
-    fa_tensors tensors;
-    fa_reference reference;
-    uint16_t *output;
-    size_t count;
-} bench;
-
 /* The reference of all rows, or of every `step`th. */
 static bench open_sampled(fa_problem problem, fa_dist dist, uint64_t seed, bool acc_fp16, int64_t step)
 {
@@ -29,13 +20,6 @@ static bench open_sampled(fa_problem problem, fa_dist dist, uint64_t seed, bool 
 static bench open_bench(fa_problem problem, fa_dist dist, uint64_t seed, bool acc_fp16)
 {
     return open_sampled(problem, dist, seed, acc_fp16, 1);
-}
-
-static void close_bench(bench *b)
-{
-    fa_reference_free(&b->reference);
-    fa_tensors_free(&b->tensors);
-    free(b->output);
 }
 
 static fa_verdict judge(const bench *b)
