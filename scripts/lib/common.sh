@@ -16,7 +16,7 @@ die() { # CODE TEXT
 usage() {
     local file=$0
     [[ -e $file ]] || file=$OLDPWD/$0
-    sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$file"
+    sed -n '2,/^[^#]/{/^# shellcheck/d; s/^# \{0,1\}//p}' "$file"
 }
 
 # For scripts with fa_bench's exit codes: a command that fails unforeseen ends them with 6 (error), since 1 would say

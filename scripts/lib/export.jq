@@ -190,15 +190,13 @@ def kernel_tuner_cache:
     # Kernel Tuner looks at the last three characters to tell whether the file was closed.
     tojson | .[:-2] + "}\n}";
 
+def torch_imports: "import torch", "import torch.nn as nn", "import torch.nn.functional as F", "", "";
+
 # Files of KernelBench. Per problem its reference NAME.py (Model, get_inputs, get_init_inputs), and per kernel
 # NAME_KERNEL.py with ModelNew, which builds the kernel.
 def kernelbench:
     def reference($p): [
-        "import torch",
-        "import torch.nn as nn",
-        "import torch.nn.functional as F",
-        "",
-        "",
+        torch_imports,
         "class Model(nn.Module):",
         "    def forward(self, q, k, v):"] + (attention($p) | indented(8)) + [
         "",
@@ -322,11 +320,7 @@ def rbk_report:
 # and heads at the problem's lengths.
 def robust_kbench:
     def function($p): [
-        "import torch",
-        "import torch.nn as nn",
-        "import torch.nn.functional as F",
-        "",
-        "",
+        torch_imports,
         "def forward_fn(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:",
         "    \"\"\"",
         "    Attention forward: softmax(\($p.scale) * q k^T\(if $p.causal then " + causal mask" else "" end)) v " +

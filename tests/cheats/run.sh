@@ -48,8 +48,7 @@ is() { jq -e "$1" "$record" >/dev/null 2>&1; }
 gate() {
     case $text in
         *"depends on what an earlier launch left"*)
-            echo "timed launches on new inputs, seen inputs and a done output take the same time"
-            ;;
+            echo "timed launches on new inputs, seen inputs and a done output take the same time" ;;
         *"a timed launch on"*) echo "timed launches on new inputs give new outputs" ;;
         *"did not write the output"*) echo "timed launches on a NaN-filled output" ;;
         *"left work running"*) echo "context-wide synchronise, and the two times compared" ;;
@@ -80,9 +79,6 @@ tally() { # VERDICT NAME GATE
 }
 caught() { tally CAUGHT "$name" "${1:-$(gate)}"; }
 missed() { tally MISSED "$name" "exit $code: $(head -n 1 <<<"$text" | cut -c1-120)"; }
-caught_if() { # CONDITION-EXIT GATE
-    if [[ $1 -eq 0 ]]; then caught "${2:-}"; else missed; fi
-}
 refused_run() { # EXIT-CODE OPTIONS...: caught when the run ends with that code
     local want=$1
     shift
@@ -116,9 +112,8 @@ equal_inputs() { # a kernel that swaps K and V, on inputs where that cannot be s
 }
 loosened() {
     bench --source "$cheats/honest.cu" "${small[@]}" --seeds 1 --atol 1.5
-    local ok=0
-    is '.check.loosened and .check.atol == 1.5' || ok=1
-    caught_if $ok "the record says that the tolerances are not the rule"
+    is '.check.loosened and .check.atol == 1.5' || { missed; return; }
+    caught "the record says that the tolerances are not the rule"
 }
 sweep() { # KERNEL OPTIONS-OF-THE-SWEEP... -- OPTIONS...: a sweep of a tiny problem
     code=0
@@ -127,16 +122,16 @@ sweep() { # KERNEL OPTIONS-OF-THE-SWEEP... -- OPTIONS...: a sweep of a tiny prob
     text=$(cat "$work/out")
 }
 loosened_leaderboard() {
-    local ok=0 board=$work/board
+    local board=$work/board
     sweep "$baseline" --budget 2 --out "$board" -- --atol 1
     jq -es 'length > 0 and any(.[]; .loosened) and all(.[]; .status != "pass" or .loosened)' \
-        "$board/leaderboard.jsonl" >/dev/null 2>&1 || ok=1
+        "$board/leaderboard.jsonl" >/dev/null 2>&1 || { missed; return; }
     [[ ! -e $board/leaderboard.json ]] ||
-        jq -es 'all(.[][]; .kernels == {})' "$board/leaderboard.json" >/dev/null 2>&1 || ok=1
-    caught_if $ok "a loosened record is no result of a sweep"
+        jq -es 'all(.[][]; .kernels == {})' "$board/leaderboard.json" >/dev/null 2>&1 || { missed; return; }
+    caught "a loosened record is no result of a sweep"
 }
 lower_class() { # FP16 accumulators in the sweep of a problem that FP32 ones were swept for
-    local acc ok=0 text_all=''
+    local acc text_all=''
     for acc in fp32 fp16; do
         sweep "$halves" --budget 1 --out "$work/classes" -- --acc $acc
         text_all+=$text
@@ -144,8 +139,8 @@ lower_class() { # FP16 accumulators in the sweep of a problem that FP32 ones wer
     text=$text_all
     jq -es '(map(.class) | unique) == ["fp16", "fp32"] and
         (group_by(.group) | length == 2 and all(.[]; map(.class) | unique | length == 1))' \
-        "$work/classes/leaderboard.jsonl" >/dev/null 2>&1 || ok=1
-    caught_if $ok "a class of its own: no leaderboard in common"
+        "$work/classes/leaderboard.jsonl" >/dev/null 2>&1 || { missed; return; }
+    caught "a class of its own: no leaderboard in common"
 }
 # Kernels that know what they are tried on: an ordinary run passes, the gate must not.
 gated() {
@@ -158,7 +153,7 @@ gated() {
     FA_BENCH=$bench scripts/ci_gate.sh --source "$work/gated/$name.cu" --draws 6 --fail-fast --shrink 0 --jobs 2 \
         --out "$work/gate" -- --m 32 >"$work/out" 2>&1 || code=$?
     text=$(cat "$work/out")
-    caught_if $((code != 1)) "the gate: ${1//_/ }"
+    if [[ $code -eq 1 ]]; then caught "the gate: ${1//_/ }"; else missed; fi
 }
 listed_knows_the_problems() {
     scripts/ci_gate.sh --source $cheats/honest.cu --draws 0 --dry-run -- --m 32 | cut -d'|' -f3 | awk '{
@@ -184,20 +179,18 @@ idle_knob() {
     local -x XDG_CACHE_HOME=$work/cache
     bench --source "$cheats/honest.cu" "${small[@]}" --seeds 1 --vec 4
     bench --source "$cheats/honest.cu" "${small[@]}" --seeds 1 --vec 8
-    local ok=0
-    is '.provenance.same_code_as != null' || ok=1
     if [[ $code -eq 0 ]] && is '.ptxas == null'; then
         tally NOT-RUN "$name" \
             "$(jq -r '.ptxas_reason // "no figures from ptxas"' "$record" | head -n 1 | cut -c1-100)"
-    else
-        caught_if $ok "the same machine code as another configuration"
+        return
     fi
+    is '.provenance.same_code_as != null' || { missed; return; }
+    caught "the same machine code as another configuration"
 }
 hidden_tile() {
     bench --source "$cheats/hides_its_tile.cu" "${small[@]}" --seeds 1 --m 64
-    local ok=0
-    is '.config.m == 32' || ok=1
-    caught_if $ok "constants read back from the module"
+    is '.config.m == 32' || { missed; return; }
+    caught "constants read back from the module"
 }
 edited() { # FILE SED GATE: the kernel passes, then a file of it is edited, then it must not pass
     local first
@@ -265,11 +258,8 @@ missing_tool() { # a PATH without the tool: NOT-RUN is no pass
     code=0
     env FA_BENCH="$bench" "${command[@]}" >"$work/out" 2>&1 || code=$?
     text=$(cat "$work/out")
-    if [[ $code -eq 4 || ($name == no_gpu && $code -eq 1) ]]; then
-        caught "a missing tool or GPU is NOT-RUN, exit $code"
-    else
-        missed
-    fi
+    [[ $code -eq 4 || ($name == no_gpu && $code -eq 1) ]] || { missed; return; }
+    caught "a missing tool or GPU is NOT-RUN, exit $code"
 }
 no_reference() { # --check cublas where there is none
     bench --source "$cheats/wrong_scale.cu" "${small[@]}" --seeds 1 --check cublas
@@ -300,17 +290,13 @@ other_stream() {
 persisting_l2() {
     shim persisting
     [[ $(tail -n 1 "$work/lines") == *persisting_l2* ]] && return
-    if [[ $code -eq 0 && $(cat "$work/share" 2>/dev/null) == 0 ]]; then
-        caught "the persisting share of the L2 is 0 at every sample"
-    else
-        missed
-    fi
+    [[ $code -eq 0 && $(cat "$work/share" 2>/dev/null) == 0 ]] || { missed; return; }
+    caught "the persisting share of the L2 is 0 at every sample"
 }
 same_code_vs() { # a kernel does not beat itself
     bench --kernel "$tiled" --vs "$tiled" --seq 256 --seeds 1 --warmup-ms 50 --max-time 0.3
-    local ok=0
-    is '.vs.accepted == false and .vs.same_code' || ok=1
-    caught_if $ok "a ratio within the A/A noise is not accepted"
+    is '.vs.accepted == false and .vs.same_code' || { missed; return; }
+    caught "a ratio within the A/A noise is not accepted"
 }
 
 # Ways to fool a bench, and the cheats that try each: name, needs, way, function[:arguments].

@@ -10,6 +10,7 @@
 # One line per fault: SURVIVED, FAILED or NOT-RUN. FA_BENCH names the binary (default ./fa_bench), FA_HOG a built
 # tests/faults/hog.cu.
 # Exit: 0 none failed, 1 one failed, 2 usage, 4 no fa_bench.
+# shellcheck disable=SC2016 # what jq, or a shell inside another name space, expands
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -148,11 +149,9 @@ inside() { # a private mount namespace: COMMAND in bash -c
 }
 can_mount() {
     mkdir -p "$work/m"
-    # shellcheck disable=SC2016 # expanded inside
     inside 'mount -t tmpfs -o size=64k none "$1"' "$work/m" 2>/dev/null
 }
 cache_readonly() {
-    # shellcheck disable=SC2016
     local script='mount --bind "$1" "$1"; mount -o remount,ro,bind "$1"; shift; exec "$@"'
     if ! can_mount; then
         tally NOT-RUN cache_readonly 0 "no mount namespaces here"
@@ -186,14 +185,12 @@ cache_full() {
     mkdir -p "$XDG_CACHE_HOME"
     if can_mount; then
         for size in 4k 16k 64k 128k 256k; do
-            # shellcheck disable=SC2016
             hold "a cache of $size" passes_or_says unshare -rm bash -euc \
                 'mount -t tmpfs -o size="$2" none "$1"; shift 2; exec "$@"' _ "$XDG_CACHE_HOME" "$size" "${run[@]}"
             count=$((count + 1))
         done
     fi
     for size in 1 8 32; do
-        # shellcheck disable=SC2016
         hold "files of at most $size KiB" passes_or_says bash -c \
             'trap "" XFSZ; ulimit -f "$1"; shift; exec "$@"' _ "$size" "${run[@]}"
         hold "entries with files of at most $size KiB" entries_verify "$XDG_CACHE_HOME"
@@ -256,7 +253,6 @@ json_full_disk() {
     hold "/dev/full is still there" test -c /dev/full
     if can_mount; then
         # The old record fits, the new one beside it does not.
-        # shellcheck disable=SC2016
         hold "a full disk" inside 'mount -t tmpfs -o size=8k none "$1"; cd "$1"; echo "{\"old\": true}" >r.json
             dd if=/dev/zero of=fill bs=4k count=8 2>/dev/null || true
             code=0; "${@:2}" --json "$1/r.json" 2>said.$$ || code=$?
@@ -281,7 +277,6 @@ gpu_fault() { # NAME EXIT STATUS REASON OPTIONS...: a record that says so, and t
     "$bench" --device cuda --check cpu --seeds 1 --timing none --quiet "$@" --json "$work/g.json" >"$work/said" 2>&1 ||
         code=$?
     hold "exit $code, not $want" test "$code" -eq "$want"
-    # shellcheck disable=SC2016 # the variables are jq's
     hold "the record" jq -e --arg s "$status" --arg r "$reason" \
         '.status == $s and (.reason | test($r)) and .timing == null' "$work/g.json"
     hold "the next run" next_passes
