@@ -183,6 +183,11 @@ EOT
     [ "$(jq -s '.[3].problem | .bytes == 2 * 70 * (4 * 32 * 3 + 2 * 2 * 32)' "$work/fp8.jsonl")" = true ]
 }
 
+@test "a right FP8 kernel passes where every score is large, so that products lose most, in long rows" {
+    run -0 ./fa_bench --kernel wgmma_fp8 --arch sm_90a --device emu --dtype e4m3 --batch 1 --heads 1 --dim 64 \
+        --seq 192 --seq-kv 8192 --dist low --lse --seed 44 --seeds 1 --timing none --no-ptxas --quiet
+}
+
 @test "the decode kernels serve an e4m3 cache, in pages of any size and rows off 16 bytes, without a race" {
     local pages='--page-size 1 --lengths 3:90,1:33,2:0 --causal --lse'
     printf '%s\n' "--arch sm_80 $pages" "--arch sm_80 --dtype bf16 --seq 3 --seq-kv 200 --splits 3" \
