@@ -1013,7 +1013,7 @@ TEST(the_recheck_checks)
     for (size_t i = 0; i < 4; i++) {
         setup *s = make(WAY_GOOD, WAY_LIBRARY);
         assert_int_equal(check(s), FA_PASS);
-        s->kernel.cache = fa_alloc(fa_problem_q_count(&s->problem) * sizeof(uint16_t));
+        memset(s->kernel.cache, 0, fa_problem_q_count(&s->problem) * sizeof *s->kernel.cache);
         s->kernel.way = ways[i];
         const fa_status status = fa_check_again(&s->candidate, &s->options, 50, &s->result, &s->why);
         assert_int_equal(status, ways[i] == WAY_FAULTS ? FA_ERROR : FA_WRONG);
