@@ -253,7 +253,7 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
         tma_prefetch_map(&p.q_map);
     }
     key_block block;
-    if (!find_keys(block, p))
+    if (!find_keys<CAUSAL_ALONE>(block, p))
         return;
     if (threadIdx.x == 0) {
         mbarrier_init(at.keys_bar, 1);

@@ -202,12 +202,21 @@ struct key_block {
     bool aligned; /* rows that are read start at multiples of 16 bytes */
 };
 
-/* False: no work. */
+/* False: no work. LONGEST_FIRST: with the causal mask the first keys of a head meet the most query tiles. So the blocks
+ * of the last heads, a wave or two, go by tiles of keys, not by heads. More heads at once would not stay in L2. */
+template <bool LONGEST_FIRST = false>
 __device__ __forceinline__ bool find_keys(key_block &block, const fa_params &p)
 {
     const unsigned heads = (HAS_VARLEN ? 1 : p.batch) * p.kv_heads, tiles = gridDim.x / heads;
-    const unsigned unit = blockIdx.x / tiles;
+    unsigned unit = blockIdx.x / tiles;
     int tile = blockIdx.x - unit * tiles;
+    if constexpr (LONGEST_FIRST) {
+        const unsigned waves = tiles < 16 ? 1 : 2, last = min(heads, ceil_div(waves * p.sm_count, tiles));
+        if (unit >= heads - last) {
+            const unsigned i = blockIdx.x - (heads - last) * tiles;
+            tile = i / last, unit = heads - last + i - tile * last;
+        }
+    }
     block.kv_head = unit % p.kv_heads;
     if constexpr (HAS_VARLEN) {
         fa_params keys = p;

@@ -37,6 +37,7 @@ constexpr int BARS_AT = ROWS_AT + DO_STAGES * M * 8;
 constexpr int SMEM_BYTES = 1024 + BARS_AT + 8 * (1 + 2 * STAGES + (SHARED_KEYS ? 2 * DO_STAGES : 0));
 constexpr int LOADERS = 128, CONSUMERS = 256;
 constexpr int PRODUCER_REGISTERS = 24, CONSUMER_REGISTERS = 240;
+constexpr bool CAUSAL_ALONE = FA_CAUSAL && !HAS_FIRST_KEY && !HAS_VARLEN;
 /* A second way for tiles without a mask would spill here, or spill more. */
 constexpr bool ALWAYS_MASKED = FA_DIM <= 128 && (CHANGES_SCORES || (FA_DIM <= 64 && (FA_CAUSAL || HAS_FIRST_KEY)));
 
