@@ -78,17 +78,25 @@ static void print_knobs(FILE *out, const fa_spec *spec)
 }
 
 static bool head_shown; /* of the run that is on */
+static int32_t head_rank;
 
+/* A kernel by default may make room for the next one, after the head. */
 static void print_head(FILE *out, const fa_result *result, bool small)
 {
-    if (head_shown)
-        return;
+    const fa_spec *spec = &result->main.spec;
     const fa_problem *p = &result->problem;
-    fprintf(out, "kernel    %s", result->main.spec.name);
-    if (result->main.spec.row != NULL && strcmp(result->main.spec.row->name, result->main.spec.name) != 0)
-        fprintf(out, " (%s)", result->main.spec.row->name);
-    if (result->main.spec.kind == FA_KIND_HAND)
-        print_knobs(out, &result->main.spec);
+    if (head_shown && spec->rank == head_rank)
+        return;
+    fprintf(out, "kernel    %s", spec->name);
+    if (spec->row != NULL && strcmp(spec->row->name, spec->name) != 0)
+        fprintf(out, " (%s)", spec->row->name);
+    if (spec->kind == FA_KIND_HAND)
+        print_knobs(out, spec);
+    head_rank = spec->rank;
+    if (head_shown) {
+        fputs(", which serves this problem\n", out);
+        return;
+    }
     fprintf(out, "\nproblem   B=%d H=%d", p->batch, p->heads);
     if (p->kv_heads != p->heads)
         fprintf(out, " (K/V %d)", p->kv_heads);

@@ -76,6 +76,7 @@ passes() { # OPTIONS...
 @test "without --kernel the next default serves what the first does not; with a tile option, or a name, none is tried" {
     passes --bias --dtype bf16 --no-ptxas
     record_holds "$work/r.json" '.kernel == "light"'
+    ./fa_bench "${small[@]/--quiet/--no-ptxas}" --bias | grep "^kernel    light .*, which serves this problem$"
     passes --dim 320 --seq 9 --seq-kv 9 --seeds 1 --no-ptxas
     refused 3 "mma does not serve --bias" ./fa_bench "${small[@]}" --bias --m 64
     refused 3 "wmma does not serve --window" ./fa_bench "${small[@]}" --kernel wmma --window 5,5
