@@ -17,9 +17,9 @@
 /* O has a map where it is stored without one, too: an O off 16 bytes is then refused before the launch. */
 FA_KERNEL_INFO(.threads = BLOCK_THREADS, .smem_dynamic_bytes = SMEM_BYTES, .grid = FA_GRID_PERSISTENT,
                .blocks_per_sm = BLOCKS_PER_SM, .workspace_bytes_per_block = FA_SPLITS > 1 ? UNIT_BYTES : 0,
-               .workspace_bytes_fixed = FA_SPLITS > 1 ? 16 : 8, .tma_q_rows = 64, .tma_k_rows = BOX_KEYS,
-               .tma_v_rows = BOX_KEYS, .tma_o_rows = 16, .tma_cols = BOX_COLS, .writes_lse = FA_LSE, .serves_bf16 = 1,
-               .serves = SERVES, .page_rows = PAGE_BOX);
+               .workspace_bytes_fixed = FA_SPLITS > 1 ? 16 : 8, .tma_q_rows = PACKED ? 16 : 64, .tma_k_rows = BOX_KEYS,
+               .tma_v_rows = BOX_KEYS, .tma_o_rows = 16, .tma_cols = BOX_COLS, .pack_heads = PACKED,
+               .writes_lse = FA_LSE, .serves_bf16 = 1, .serves = SERVES, .page_rows = PAGE_BOX);
 
 /* The ones that sum the rows of P, after V. With the fill_ones of wgmma/parts.cuh tiles of 192 rows would spill. */
 __device__ __forceinline__ void fill_ones(unsigned char *ones_s, int thread)

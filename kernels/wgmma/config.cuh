@@ -21,7 +21,7 @@
 /* Beyond dense forward */
 #define SERVES                                                                                          \
     (FA_FEATURE_VARLEN | FA_FEATURE_PAGED | FA_FEATURE_WINDOW | FA_FEATURE_CHUNK | FA_FEATURE_SOFTCAP | \
-     FA_FEATURE_SINK | FA_FEATURE_ALIBI | FA_FEATURE_DIM_V)
+     FA_FEATURE_SINK | (PACKED ? 0 : FA_FEATURE_ALIBI) | FA_FEATURE_DIM_V)
 
 constexpr int CONSUMERS = FA_WARPS / 4;
 constexpr int BLOCK_THREADS = 128 * (CONSUMERS + 1);
@@ -46,6 +46,7 @@ static_assert(FA_MAXREG == 0, "wgmma: MAXREG must be 0 (the block's size fixes i
 static_assert(FA_WARPS % 4 == 0 && CONSUMERS >= 1 && CONSUMERS <= 4, "warps: 4, 8, 12 or 16 (warpgroups that compute)");
 static_assert(FA_M == 64 * CONSUMERS, "m must be 16 * warps: 64 rows per warpgroup");
 static_assert(FA_STAGES >= 1, "stages: at least 1");
+static_assert(!PACKED || FA_SPLITS == 1, "splits must be 1");
 static_assert(FA_SPLITS >= 1, "splits 0 is chosen by the rules of the kernel, not in it");
 
 /* Per thread after setmaxnreg; the block's total stays what it had at launch. */

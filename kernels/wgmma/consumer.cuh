@@ -94,14 +94,24 @@ __device__ __forceinline__ work_tile take_tile(consumer &c)
 {
     const int slot = c.warpgroup * Q_STAGES + c.q.stage;
     mbarrier_wait(c.at.q_full + 8 * slot, c.q.phase);
-    const announced_tile announced = c.tiles_s[tile_slot(c.warpgroup, c.count++)];
-    return work_tile_of(c.p, announced, c.warpgroup);
+    const announced_tile *announced_s = &c.tiles_s[tile_slot(c.warpgroup, c.count++)];
+    const announced_tile announced = *announced_s;
+    work_tile tile = work_tile_of(c.p, announced, c.warpgroup);
+#if PACKED
+    tile.query = announced_s->part[c.thread / 32].query;
+#endif
+    return tile;
 }
 
-/* Reads the tile with this number again. Kept, its coordinates would occupy registers through the loop. */
+/* Reads the tile with this number again (PACKED: x and z become the warp's query and head). Kept, its coordinates would
+ * occupy registers through the loop. */
 __device__ __forceinline__ announced_tile reload_tile(const consumer &c, int count)
 {
     announced_tile tile = c.tiles_s[tile_slot(c.warpgroup, count)];
+#if PACKED
+    const tile_row mine = c.tiles_s[tile_slot(c.warpgroup, count)].part[c.thread / 32];
+    tile.x = mine.query, tile.z = mine.head;
+#endif
     static_cast<int4 &>(tile) = make_int4(uniform_by_shuffle(tile.x), FA_SPLITS > 1 ? uniform_by_shuffle(tile.y) : 0,
                                           uniform_by_shuffle(tile.z), uniform_by_shuffle(tile.w));
     return tile;

@@ -68,7 +68,7 @@ __device__ __forceinline__ void mask_by_limits(float (&s_r)[FA_N / 2], const row
     if (key0 + FA_N > limits.by_all.end)
         mask_columns(s_r, end, lane);
     if (HAS_FIRST_KEY && key0 < limits.by_all.first)
-        mask_columns_before(s_r, first, lane);
+        mask_columns<true>(s_r, first, lane);
 }
 #endif
 

@@ -37,6 +37,30 @@ struct shared_layout {
     unsigned q_full, q_empty, k_full, k_empty, v_full, v_empty;
 };
 
+#if PACKED
+/* The packed rows of a warpgroup. Those past the last are others' again, never stored: row_in_map says why. */
+__device__ __forceinline__ void load_packed_q(const fa_params &p, announced_tile &announced, unsigned to_s,
+                                              unsigned bar, const block_tile &tile, int warpgroup)
+{
+    tile_row part[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+        part[i] = announced.part[i] = tile_row_of(tile.group, tile.head, tile.row0 + 64 * warpgroup + 16 * i);
+    announced.first_key = tile.first_key;
+    announced.x = part[0].query;
+    mbarrier_arrive_expect(bar, Q_TILE_BYTES);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+        const bool exists = part[i].query < tile.seq.seq_q;
+        const tma_row row = tma_query_row(p, tile.seq, exists ? part[i].query : 0);
+#pragma unroll
+        for (int box = 0; box < BOXES; ++box)
+            tma_load(to_s + (box * 64 + i * 16) * BOX_ROW_BYTES, &p.q_map, bar, column_of_box(box), row.row,
+                     part[i].head, row.batch);
+    }
+}
+#endif
+
 /* Loads Q of query tile number `count` for every warpgroup, and tells each what the tile is. */
 __device__ __forceinline__ void load_q(const fa_params &p, const shared_layout &at, announced_tile *tiles_s,
                                        pipeline_state &to, int count, const block_tile &tile)
@@ -46,6 +70,10 @@ __device__ __forceinline__ void load_q(const fa_params &p, const shared_layout &
         const int slot = w * Q_STAGES + to.stage;
         mbarrier_wait(at.q_empty + 8 * slot, to.phase ^ 1);
         tiles_s[tile_slot(w, count)] = announce(tile);
+#if PACKED
+        load_packed_q(p, tiles_s[tile_slot(w, count)], at.q_s + slot * Q_TILE_BYTES, at.q_full + 8 * slot, tile, w);
+        continue;
+#endif
         const int part = HAS_VARLEN && tile.row0 + 64 * w >= tile.seq.seq_q ? 0 : w; /* row_in_map says why */
         load_tile<64>(at.q_s, slot, at.q_full + 8 * slot, &p.q_map, from.row, part, tile.head, from.batch);
     }
@@ -77,7 +105,8 @@ __device__ __forceinline__ void prefetch_q(const fa_params &p, const block_tile 
 }
 
 /* The next ticket is drawn this many key tiles before a query tile ends. Drawn earlier, a block with a long tile would
- * claim the next long one while other blocks run out of work. */
+ * claim the next long one while other blocks run out of work. Packed rows have short loops, alike: there it is drawn a
+ * query tile ahead. */
 constexpr int TICKET_AHEAD = 3;
 
 /* The next ticket, for a thread, or for a warp of which one lane leads. */
@@ -122,6 +151,7 @@ __device__ __forceinline__ void produce(const fa_params &p, const shared_layout 
     const bool leads = !HAS_PAGES || elect_one();
     if (Q_EARLY && more && leads)
         load_q(p, at, tiles_s, q_to, count, tile);
+    int early = PACKED && more ? draw_ticket(tiles, leads) : 0;
     for (; more; ++count) {
         const tma_row key0 = tma_key_row(p, tile.seq, tile.first_key);
         const int last_row = key0.row + (FA_SPLITS > 1 ? tile.first_key_tile * FA_N : 0);
@@ -130,9 +160,9 @@ __device__ __forceinline__ void produce(const fa_params &p, const shared_layout 
         if (!Q_EARLY && leads)
             load_q(p, at, tiles_s, q_to, count, tile);
         const int draw_row = min(row, last_row + TICKET_AHEAD * FA_N);
-        int ticket = 0;
+        int ticket = early;
         for (;; row -= FA_N) {
-            if (row == draw_row)
+            if (!PACKED && row == draw_row)
                 ticket = draw_ticket(tiles, leads);
             if (row == last_row)
                 break;
@@ -141,9 +171,11 @@ __device__ __forceinline__ void produce(const fa_params &p, const shared_layout 
         }
         block_tile next = tile;
         more = tiles.next(ticket, next);
+        if (PACKED && more)
+            early = draw_ticket(tiles, leads);
         if (more && Q_EARLY && leads)
             load_q(p, at, tiles_s, q_to, count + 1, next);
-        else if (more && leads)
+        else if (!PACKED && more && leads)
             prefetch_q(p, next);
         load_keys<true>(p, at, v_to, last_row, tile, key0, leads);
         tile = next;

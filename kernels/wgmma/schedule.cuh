@@ -26,14 +26,18 @@ __device__ __forceinline__ head_sections find_sections(const GRID &p)
     return in;
 }
 
+/* Heads that have tiles of their own. */
+__device__ __forceinline__ int heads_of(const fa_params &p) { return PACKED ? p.kv_heads : p.heads; }
+
 __device__ __forceinline__ block_tile block_tile_at(const fa_params &p, int block_m, int head_index)
 {
     block_tile tile;
     tile.row0 = block_m * FA_M;
-    const int batch = static_cast<unsigned>(head_index) / static_cast<unsigned>(p.heads);
-    tile.head = head_index - batch * p.heads;
+    const int batch = static_cast<unsigned>(head_index) / static_cast<unsigned>(heads_of(p));
+    tile.group = PACKED ? p.heads / p.kv_heads : 1;
+    tile.head = head_index - batch * heads_of(p);
     tile.kv_head = tile.head;
-    if (p.heads != p.kv_heads)
+    if (!PACKED && p.heads != p.kv_heads)
         tile.kv_head = tile.head / (p.heads / p.kv_heads);
     tile.seq = {batch, p.seq_q, p.seq_kv, 0, 0};
     return tile;
@@ -41,7 +45,7 @@ __device__ __forceinline__ block_tile block_tile_at(const fa_params &p, int bloc
 
 __device__ __forceinline__ void find_keys(block_tile &tile, const fa_params &p)
 {
-    const tile_keys keys = find_tile_keys(p, tile.seq, tile.row0);
+    const tile_keys keys = find_tile_keys(p, tile.seq, tile.row0, tile.group);
     tile.first_key = keys.first_key;
     tile.key_tiles = keys.tiles;
 }
@@ -80,6 +84,10 @@ __device__ __forceinline__ void take_split(block_tile &tile, int split)
     tile.key_tiles = keys.end;
 }
 
+struct sequence_grid {
+    int batch, heads, kv_heads, seq_kv, tiles_m, sm_count;
+};
+
 /* Tiles with neighbouring indices run at the same time and share K and V in L2: one split of all query tiles comes
  * before the next split. */
 __device__ __forceinline__ block_tile block_tile_of(const fa_params &p, int index)
@@ -89,7 +97,12 @@ __device__ __forceinline__ block_tile block_tile_of(const fa_params &p, int inde
     const int split = index / p.tiles;
     index -= split * p.tiles;
 #endif
-    find_tile_and_head(block_m, head_index, p, index);
+#if PACKED
+    const sequence_grid grid = {p.batch, p.kv_heads, p.kv_heads, p.seq_kv, tiles_of(p, p.seq_q), p.sm_count};
+#else
+    const fa_params &grid = p;
+#endif
+    find_tile_and_head(block_m, head_index, grid, index);
     block_tile tile = block_tile_at(p, block_m, head_index);
     find_keys(tile, p);
 #if FA_SPLITS > 1
@@ -119,10 +132,6 @@ __device__ __forceinline__ void sort_sequences(const fa_params &p, short *order_
     }
 }
 
-struct sequence_grid {
-    int batch, heads, kv_heads, seq_kv, tiles_m, sm_count;
-};
-
 /* Hands a persistent block its tiles, those of the sequences one after the other. A block's tickets only grow, so its
  * walk over the sequences goes forward. */
 struct scheduler {
@@ -139,20 +148,20 @@ struct scheduler {
 
     __device__ __forceinline__ bool find(int index, block_tile &tile)
     {
-        while (index - first_index >= tiles * p.heads * FA_SPLITS) {
-            first_index += tiles * p.heads * FA_SPLITS;
+        while (index - first_index >= tiles * heads_of(p) * FA_SPLITS) {
+            first_index += tiles * heads_of(p) * FA_SPLITS;
             flat += tiles;
             if (++rank >= p.batch)
                 return false;
             seq = sequence_of(p, p.batch > SORTED_SEQUENCES ? rank : order_s[rank]);
-            tiles = (seq.seq_q + FA_M - 1) / FA_M;
+            tiles = tiles_of(p, seq.seq_q);
         }
         index -= first_index;
 #if FA_SPLITS > 1
-        const int split = index / (tiles * p.heads);
-        index -= split * (tiles * p.heads);
+        const int split = index / (tiles * heads_of(p));
+        index -= split * (tiles * heads_of(p));
 #endif
-        const sequence_grid grid = {1, p.heads, p.kv_heads, max(seq.seq_kv, 1), tiles, p.sm_count};
+        const sequence_grid grid = {1, heads_of(p), p.kv_heads, max(seq.seq_kv, 1), tiles, p.sm_count};
         int block_m, head;
         find_tile_and_head(block_m, head, grid, index);
         tile = block_tile_at(p, block_m, head);
@@ -188,7 +197,7 @@ struct scheduler {
     {
         first_use(ticket);
         const int index = static_cast<int>(gridDim.x) + ticket;
-        const bool more = index < p.tiles * FA_SPLITS;
+        const bool more = index < (PACKED ? tiles_of(p, p.seq_q) * p.kv_heads * p.batch : p.tiles * FA_SPLITS);
         if (more)
             tile = block_tile_of(p, index);
         return more;

@@ -16,27 +16,22 @@ struct softmax_rows {
     float ref[2], sum[2];
 };
 
-/* Masks the keys from limit[h] on, counted from the tile's first key. */
-__device__ __forceinline__ void mask_columns(float (&s_r)[FA_N / 2], const int (&limit)[2], int lane)
+/* Masks the keys from limit[h] on, or those BEFORE it, counted from the tile's first key. Packed rows have few keys to
+ * mask: there, 16 columns at a time, those that all rows see are passed, up to all_see or from there on. */
+template <bool BEFORE = false>
+__device__ __forceinline__ void mask_columns(float (&s_r)[FA_N / 2], const int (&limit)[2], int lane, int all_see = 0)
 {
     const int limit0 = limit[0] - 2 * (lane % 4), limit1 = limit[1] - 2 * (lane % 4);
 #pragma unroll
-    for (int i = 0; i < FA_N / 2; ++i) {
-        const int column = i / 4 * 8 + i % 2;
-        if (column >= ((i / 2) % 2 ? limit1 : limit0))
-            s_r[i] = -INF;
-    }
-}
-
-/* Masks the keys before first[h], counted from the tile's first key. */
-__device__ __forceinline__ void mask_columns_before(float (&s_r)[FA_N / 2], const int (&first)[2], int lane)
-{
-    const int first0 = first[0] - 2 * (lane % 4), first1 = first[1] - 2 * (lane % 4);
+    for (int part = 0; part < FA_N; part += 16) {
+        if (PACKED && (BEFORE ? part >= all_see : part + 16 <= all_see)) [[likely]]
+            continue;
 #pragma unroll
-    for (int i = 0; i < FA_N / 2; ++i) {
-        const int column = i / 4 * 8 + i % 2;
-        if (column < ((i / 2) % 2 ? first1 : first0))
-            s_r[i] = -INF;
+        for (int i = part / 2; i < part / 2 + 8; ++i) {
+            const int column = i / 4 * 8 + i % 2, here = (i / 2) % 2 ? limit1 : limit0;
+            if (BEFORE ? column < here : column >= here)
+                s_r[i] = -INF;
+        }
     }
 }
 
@@ -73,14 +68,15 @@ __device__ __forceinline__ void mask_tile(const fa_params &p, float (&s_r)[FA_N 
     int first[2], end[2];
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-        const key_range keys = keys_seen(p, tile.seq, tile.row + thread / 32 * 16 + thread % 32 / 4 + 8 * h);
+        const int row = PACKED ? tile.query : tile.row + thread / 32 * 16;
+        const key_range keys = keys_seen(p, tile.seq, row + thread % 32 / 4 + 8 * h);
         first[h] = keys.first - tile.first_key - key0;
         end[h] = keys.end - tile.first_key - key0;
     }
     if (past)
-        mask_columns(s_r, end, thread % 32);
+        mask_columns(s_r, end, thread % 32, tile.seen_by_all.end - key0);
     if (before)
-        mask_columns_before(s_r, first, thread % 32);
+        mask_columns<true>(s_r, first, thread % 32, tile.seen_by_all.first - key0);
 #else
     mask_tile(p, s_r, tile.key_tile, tile.row, thread);
 #endif

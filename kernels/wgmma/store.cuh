@@ -78,8 +78,8 @@ __device__ __forceinline__ void store_lse_before_o(const fa_params &p, const sof
         if (HAS_SINK && scale.of[h] == 0.0f) /* the row has its sink alone */
             lse[h] = p.sinks[tile.z];
     }
-    store_lse_of_rows(p, lse, sequence_of_tile(p, tile), tile.z, tile.x + 64 * warpgroup + thread / 32 * 16,
-                      thread % 32);
+    const int row = PACKED ? tile.x : tile.x + 64 * warpgroup + thread / 32 * 16;
+    store_lse_of_rows(p, lse, sequence_of_tile(p, tile), tile.z, row, thread % 32);
 }
 #endif
 
@@ -159,7 +159,8 @@ __device__ __forceinline__ void store_lse_after_o(const fa_params &p, float sum,
 {
     make_opaque(buffers_s, thread);
     const sequence seq = sequence_of_tile(p, tile);
-    const int query = tile.x + 64 * warpgroup + thread / 32 * 16 + thread % 32 / 4 + thread % 2 * 8;
+    const unsigned row0 = PACKED ? tile.x : tile.x + 64 * warpgroup + thread / 32 * 16;
+    const int query = row0 + thread % 32 / 4 + thread % 2 * 8;
     if (thread % 4 < 2 && query < seq.seq_q) {
         float ref = ld_shared_at(reference_address(buffers_s, warpgroup, thread) + thread % 2 * 32);
         add_sink(p, tile.z, ref, sum);
@@ -184,7 +185,7 @@ __device__ __forceinline__ void store_o(const fa_params &p, float (&o_r)[O_REGS]
         for (int h = 0; h < 2; ++h)
             scale.of[h] = scale_with_sink(p, tile.z, ref[h], o_r[O_REGS - 4 + 2 * h]);
     }
-    const int warp = uniform_by_shuffle(thread / 32), row = tile.x + 64 * warpgroup + 16 * warp;
+    const int warp = uniform_by_shuffle(thread / 32), row = PACKED ? tile.x : tile.x + 64 * warpgroup + 16 * warp;
     const sequence seq = sequence_of_tile(p, tile);
     if (row >= seq.seq_q)
         return;

@@ -7,8 +7,35 @@
 
 #define ALIBI ((FA_FEATURES & FA_FEATURE_ALIBI) != 0)
 #define VARLEN ((FA_FEATURES & FA_FEATURE_VARLEN) != 0)
+/* Rows of a tile are those of all query heads of a K/V head (wgmma_packed): 16 rows of one head, the same rows of the
+ * next, and so on; then the next 16 rows. A warp has one head, and TMA moves 16 rows at once. */
+#ifndef PACKED
+#define PACKED 0
+#endif
 /* Keys that a tile's rows see are more than those before a diagonal: lengths, windows and chunks count. */
-#define KEY_RANGES ((FA_FEATURES & (FA_FEATURE_VARLEN | FA_FEATURE_WINDOW | FA_FEATURE_CHUNK | FA_FEATURE_ALIBI)) != 0)
+#define KEY_RANGES \
+    (PACKED || (FA_FEATURES & (FA_FEATURE_VARLEN | FA_FEATURE_WINDOW | FA_FEATURE_CHUNK | FA_FEATURE_ALIBI)) != 0)
+
+/* A row of a tile: its query head and row. */
+struct tile_row {
+    int head, query;
+};
+
+/* Row `row` of the tiles of `head`; with packed rows of a K/V head that has `group` query heads. */
+__device__ __forceinline__ tile_row tile_row_of(unsigned group, int head, int row)
+{
+    if constexpr (!PACKED)
+        return {head, row};
+    const unsigned part = row / 16u;
+    const unsigned step = (group & (group - 1)) == 0 ? part >> (31 - __clz(group)) : part / group;
+    return {static_cast<int>(head * group + part - step * group), static_cast<int>(step * 16 + row % 16u)};
+}
+
+/* Tiles of a head of a sequence; with packed rows of a K/V head. */
+__device__ __forceinline__ int tiles_of(const fa_params &p, int seq_q)
+{
+    return PACKED ? ceil_div(ceil_div(seq_q, 16) * (p.heads / p.kv_heads) * 16, FA_M) : (seq_q + FA_M - 1) / FA_M;
+}
 
 /* A block's work: its query rows of one sequence and head, and the tiles of FA_N keys that they see, at least one.
  * Tiles are counted from first_key on, the first key that some row sees (with KEY_RANGES; else 0). Where keys are split
@@ -19,6 +46,7 @@ struct block_tile {
     int first_key, key_tiles;
     int split, first_key_tile; /* set when FA_SPLITS > 1 */
     int flat;                  /* VARLEN: the tile's number among those of a head, all sequences together */
+    unsigned group;            /* PACKED: query heads of the K/V head */
 };
 
 /* Where TMA finds a row of a sequence: its coordinates beside column and head. With lengths a map has the rows of the
@@ -64,10 +92,13 @@ struct tile_keys {
     int first_key, tiles;
 };
 
-__device__ __forceinline__ tile_keys find_tile_keys(const fa_params &p, const sequence &seq, int row0)
+__device__ __forceinline__ tile_keys find_tile_keys(const fa_params &p, const sequence &seq, int row0,
+                                                    unsigned group = 1)
 {
 #if KEY_RANGES
-    const key_range keys = keys_seen_by_any(p, seq, row0, min(row0 + FA_M, seq.seq_q) - 1);
+    const int first_row = tile_row_of(group, 0, row0).query;
+    const int last_row = min(tile_row_of(group, 0, row0 + FA_M - 1).query + 1, seq.seq_q) - 1;
+    const key_range keys = keys_seen_by_any(p, seq, first_row, last_row);
     const int first = min(keys.first, keys.end) & (HAS_PAGES ? ~15 : ~0); /* where a box may begin */
     return {first, max(1, ceil_div(keys.end - first, FA_N))};
 #else
@@ -89,9 +120,13 @@ __device__ __forceinline__ tile_range tile_range_of(int key_tiles, int split, CO
     return {first < end ? first : key_tiles, first < end ? end : key_tiles + 1};
 }
 
-/* A query tile as the producer announces it. x: its first row, negative where there are no more tiles; y: its key
- * tiles, or which split of them; z: head; w: batch. */
+/* A query tile as the producer announces it. x: its first row (PACKED: query of the warpgroup), negative where there
+ * are no more tiles; y: its key tiles, or which split of them; z: head; w: batch. */
 struct announced_tile : int4 {
+#if PACKED
+    tile_row part[4]; /* the first row of each warp */
+    int first_key;    /* of the block */
+#endif
 #if VARLEN
     int4 lengths; /* of its sequence: seq_q, seq_kv, first_q, first_kv */
     int flat;
@@ -123,6 +158,11 @@ __device__ __forceinline__ sequence sequence_of_tile(const fa_params &p, const a
  * first_key_tile. No row sees the block's masked_tiles above, nor the below_tiles. row < 0: no more query tiles. */
 struct work_tile {
     int row, key_tile, masked_tiles;
+#if PACKED
+    int query; /* of the warp's first row; `row` is the least of the warpgroup */
+#else
+    static constexpr int query = 0;
+#endif
 #if FA_SPLITS > 1 || KEY_RANGES
     int first_key_tile;
 #else
@@ -150,9 +190,15 @@ __device__ __forceinline__ void find_key_tiles(work_tile &tile, const fa_params 
     tile.seq.seq_q = uniform_by_shuffle(tile.seq.seq_q);
     tile.seq.seq_kv = uniform_by_shuffle(tile.seq.seq_kv);
 #endif
+#if PACKED
+    const tile_keys keys = {announced.first_key, end};
+    const int end_row = announced.part[3].query + 16;
+#else
     const tile_keys keys = find_tile_keys(p, tile.seq, tile.row - 64 * warpgroup);
+    const int end_row = tile.row + 64;
+#endif
     const tile_range block = FA_SPLITS > 1 ? tile_range_of(keys.tiles, end) : tile_range{0, end};
-    const int last_row = min(tile.row + 64, tile.seq.seq_q) - 1;
+    const int last_row = min(end_row, tile.seq.seq_q) - 1;
     const key_range any = keys_seen_by_any(p, tile.seq, tile.row, last_row);
     const key_range all = keys_seen_by_all(p, tile.seq, tile.row, last_row);
     tile.first_key = keys.first_key;
@@ -172,7 +218,7 @@ __device__ __forceinline__ work_tile work_tile_of(const fa_params &p, const anno
 {
     work_tile tile = {static_cast<int>(uniform_by_shuffle(announced.x)), 0, 0};
     if (tile.row >= 0) {
-        tile.row += 64 * warpgroup;
+        tile.row += PACKED ? 0 : 64 * warpgroup;
         int end = uniform_by_shuffle(announced.y);
 #if KEY_RANGES
         find_key_tiles(tile, p, announced, end, warpgroup);

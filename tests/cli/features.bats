@@ -134,6 +134,17 @@ EOF
     record_holds "$work/c.json" '.status == "not_run" or (.variant == "mma_mla" and .ptxas.spill_store_bytes == 0)'
 }
 
+@test "wgmma_packed: groups of 3, 5, 8 and 12 heads, rows that fill no tile, sinks of each head; wgmma takes it" {
+    local tile=(--kernel wgmma_packed --arch sm_90a --seeds 1 --dim 64 --no-ptxas)
+    passes "${tile[@]}" --heads 5 --kv-heads 1 --seq 150 --seq-kv 210 --window 127,0 --causal --sinks
+    passes "${tile[@]}" --heads 12 --kv-heads 1 --seq 70 --seq-kv 40 --window 9,3 --m 64 --warps 4 --sinks
+    passes "${tile[@]}" --heads 6 --lengths 17,0,33:5,90:140 --batch 4 --window 60,0 --chunk 70 --n 80 --stages 1
+    passes "${tile[@]}" --heads 8 --kv-heads 1 --seq 50 --dim 128 --dim-v 64 --page-size 16
+    passes --kernel wgmma --arch sm_90a --seeds 1 --dim 64 --heads 8 --kv-heads 1 --seq 256 --seq-kv 256 \
+        --window 127,0 --causal --sinks --batch 1 --no-ptxas
+    record_holds "$work/r.json" '.variant == "wgmma_packed" and .config.n == 160'
+}
+
 @test "wgmma: warpgroups that see other keys, sequences by length, and more of them than it sorts" {
     local tile=(--kernel wgmma --arch sm_90a --seeds 1 --dim 64 --batch 1 --stages 2 --n 64)
     passes "${tile[@]}" --m 192 --warps 12 --seq 400 --seq-kv 430 --window 90,5 --sinks

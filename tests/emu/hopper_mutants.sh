@@ -72,6 +72,10 @@ tile[wgmma_decode:cache]="--kv-dtype e4m3 --m 64 --n 64 --warps 4 --stages 2 --h
 cache=("--race --schedule random --page-size 1 --lengths 5:330,1:70,2:0" "--schedule descending --seq 20 --seq-kv 400"
     "--race --schedule greedy --stages 1 --batch 1 --seq 2 --seq-kv 300 --splits 2")
 
+tile[wgmma_packed]="--m 128 --n 80 --warps 8 --stages 2 --heads 10 --kv-heads 2 --lse"
+packed=("--schedule random --batch 1 --seq 70 --seq-kv 200 --window 60,0 --causal" "--lengths 30:90,50 --window 20,5"
+    "--race --schedule random --batch 1 --seq 50 --seq-kv 90 --window 40,0")
+
 tile[wgmma_backward]="--op backward --n 128 --warps 12 --stages 2 --batch 1 --heads 2 --kv-heads 1"
 backward=("--race --schedule random --m 128 --seq 300 --seq-kv 140" "--race --schedule descending --m 128 --seq 300"
     "--race --schedule ascending --m 128 --seq 300 --stages 1" "--schedule random --m 128 --seq 300 --seq-kv 140"
