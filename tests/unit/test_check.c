@@ -1020,6 +1020,7 @@ TEST(the_recheck_checks)
         assert_false(s->result.passed);
         assert_true(strncmp(s->why.text, "after timing: seed 50: ", 23) == 0);
         assert_string_equal(s->result.failure, s->why.text);
+        assert_int_equal(s->result.found.listed, ways[i] == WAY_PAST_OUTPUT);
         if (ways[i] == WAY_CACHED) /* what the recheck found is in the verdict */
             assert_true(!s->result.verdicts[0].passed && s->result.verdicts[0].rows_checked == 3 * 160);
     }

@@ -503,14 +503,18 @@ TEST(draws_of_gradients)
 /* Q comes from a seed of its own, except where it is made for the keys. */
 TEST(queries_of_a_draw_are_of_their_seed)
 {
-    const fa_problem p = {1, 2, 2, 3, 9, 16, false, 0.25f};
+    fa_problem p = {1, 2, 2, 3, 9, 16, false, 0.25f};
     const fa_dist dists[] = {FA_DIST_NORMAL, FA_DIST_NEEDLE, FA_DIST_CLIFF};
-    for (int i = 0; i < 3; i++) {
+    for (int way = 0; way < 6; way++) {
+        const int i = way % 3;
+        p.dtype = way < 3 ? FA_DTYPE_FP16 : FA_DTYPE_E4M3;
         const fa_draw draw = {.seed = 1, .q_seed = 2, .dist = (int32_t)dists[i], .factor = 1.0f};
         CLEANUP(fa_tensors_free) fa_tensors t = fa_draw_tensors(&draw, &p);
         CLEANUP(fa_tensors_free) fa_tensors first = fa_tensors_make(&p, dists[i], 1);
         CLEANUP(fa_tensors_free) fa_tensors second = fa_tensors_make(&p, dists[i], 2);
         assert_memory_equal(t.q, (i == 0 ? second : first).q, t.q_count * sizeof *t.q);
+        if (way >= 3)
+            assert_memory_equal(t.scores.q_descale, (i == 0 ? second : first).scores.q_descale, 2 * sizeof(float));
         assert_true(memcmp(first.q, second.q, t.q_count * sizeof *t.q) != 0);
         assert_memory_equal(t.k, first.k, t.k_count * sizeof *t.k);
         assert_memory_equal(t.v, first.v, t.k_count * sizeof *t.v);

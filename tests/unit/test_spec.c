@@ -436,6 +436,28 @@ TEST(a_spec_is_what_the_options_say)
     golden_compare(&g, "specs.txt");
 }
 
+/* Without --kernel: the kernels that run one after the other where each refuses. A knob is of the first. */
+TEST(defaults_make_room)
+{
+    static const char *const cases[][4] = {{"--seq 64", "wmma"},
+                                           {"--window 3,0", "mma", "light"},
+                                           {"--window 3,0 --m 64", "mma"},
+                                           {"--window 3,0 --kernel mma", "mma"},
+                                           {"--op backward", "mma", "light"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        fa_options options;
+        fa_problem problem;
+        fa_spec spec;
+        assert_int_equal(parse(cases[i][0], &options), FA_PASS);
+        assert_int_equal(fa_problem_make(&options, &problem, &why), FA_PASS);
+        assert_int_equal(fa_spec_make(&options, &problem, &spec, &why), FA_PASS);
+        for (int at = 1; at < 3 && cases[i][at] != NULL; at++) {
+            assert_string_equal(spec.asked->name, cases[i][at]);
+            assert_int_equal(fa_spec_next(&problem, &spec), cases[i][at + 1] != NULL);
+        }
+    }
+}
+
 /* The splits that a kernel chooses, for those that have a choice. */
 TEST(splits_are_chosen)
 {
