@@ -453,7 +453,7 @@ TEST(suspects_join_the_sample)
     free(rows);
     for (int i = 0; i < ALL; i++)
         suspects[i] = 1.0 + (i * 7 + 1) % ALL; /* all different */
-    suspects[0] = ALL + 1; /* the first row twice */
+    suspects[0] = ALL + 1;                     /* the first row twice */
     suspects[500] = 0.0;
     rows = fa_choose_suspects(sample, 4, suspects, ALL, &count);
     int64_t worst = 0, sampled = 0;
