@@ -166,7 +166,7 @@ static fa_status compile_hand(const fa_options *options, const fa_device *device
 }
 
 /* Code of a feature that a kernel does not serve need not compile, nor fit: what it serves is asked without features,
- * of a registered kernel by its own tile at dim 64. */
+ * of a registered kernel by its own tile at dim 64, then of the problem's shape: some kernels serve one alone. */
 static fa_status explain_features(const fa_options *options, const fa_device *device, const fa_candidate_record *record,
                                   fa_status status, fa_reason *why)
 {
@@ -178,17 +178,19 @@ static fa_status explain_features(const fa_options *options, const fa_device *de
     fa_candidate_record *without = fa_alloc(sizeof *without);
     fa_spec *spec = &without->spec;
     fa_reason ignored;
-    *without = *record;
-    spec->features &= own;
-    spec->dtype = spec->dtype == FA_DTYPE_E4M3 && (spec->features & fp8) == 0 ? FA_DTYPE_BF16 : spec->dtype;
-    spec->v_in_k = false;
-    if (row != NULL) {
-        spec->knobs = row->knobs;
-        spec->dim = 64;
+    bool compiles = false;
+    for (int own_shape = 1; own_shape >= 0 && !compiles; own_shape--) {
+        *without = *record;
+        spec->features &= own | (own_shape ? 0 : FA_FEATURE_DIM_V);
+        spec->dtype = spec->dtype == FA_DTYPE_E4M3 && (spec->features & fp8) == 0 ? FA_DTYPE_BF16 : spec->dtype;
+        if (own_shape) {
+            spec->v_in_k = false;
+            spec->knobs = row != NULL ? row->knobs : spec->knobs;
+            spec->dim = spec->dim_v = row != NULL ? 64 : spec->dim;
+        }
+        compiles = compile_hand(options, device, without, &ignored) == FA_PASS;
     }
-    spec->dim_v = spec->dim;
-    if (compile_hand(options, device, without, &ignored) == FA_PASS &&
-        check_serves(&record->spec, true, true, without->module.info.serves, &ignored) == FA_INFEASIBLE) {
+    if (compiles && check_serves(&record->spec, true, true, without->module.info.serves, &ignored) == FA_INFEASIBLE) {
         status = FA_INFEASIBLE;
         *why = ignored;
     }

@@ -210,6 +210,10 @@ EOT
     refused 3 "wgmma_small does not serve --dtype e4m3" \
         ./fa_bench --kernel wgmma_small --dtype e4m3 --dim 256 --arch sm_90a --device emu --no-ptxas --quiet
     refused 3 "wmma does not serve --alibi" ./fa_bench --kernel wmma --alibi --dim 256 --device emu --no-ptxas --quiet
+    local type mla=(--kernel mma_mla --dim 576 --dim-v 512 --v-in-k --compile-only --quiet)
+    for type in --dtype --kv-dtype; do
+        refused 3 "mma_mla does not serve $type e4m3" ./fa_bench "${mla[@]}" $type e4m3
+    done
     refused 2 "--dtype e4m3 takes multiples of 16" ./fa_bench --dtype e4m3 --dim 40
     refused 2 "--kv-dtype takes one of same|e4m3, not 'fp8'" ./fa_bench --kv-dtype fp8
     refused 2 "does not go with e4m3" ./fa_bench --op backward --dtype e4m3
