@@ -161,7 +161,9 @@ static void rule_is_right(void **state)
                   "--vec %d --stages %d --swizzle %d --splits %d%s%s%s%s",
                   k->m + 7, 3 * k->n + k->m, rule->max_dim, dim_v, k->m, k->n, k->warps, k->vec, k->stages, k->swizzle,
                   k->splits, rule->causal == 0 ? "" : " --causal", rule->features != 0 ? " --window 40,-1 --sinks" : "",
-                  rule->asks != 0 ? " --kv-dtype e4m3" : "",
+                  rule->asks == FA_FEATURE_FP8_KV  ? " --kv-dtype e4m3"
+                  : rule->asks == FA_FEATURE_PAGED ? " --page-size 16"
+                                                   : "",
                   rule->min_arch >= 90 || of->traits.min_arch >= 90 ? " --arch sm_90a"
                   : rule->max_arch == 80                            ? " --arch sm_80"
                                                                     : "");
