@@ -6,8 +6,23 @@
 #include "input/layout.h"
 #include "input/score_tensors.h"
 
-enum { FA_START_Q, FA_START_KV, FA_USED_Q, FA_USED_KV, FA_SINKS, FA_SLOPES, FA_BIAS, FA_MASK, FA_MASK_START, FA_PAGES };
-enum { FA_PAGE_START = FA_PAGES + 1, FA_Q_DESCALE, FA_K_DESCALE, FA_V_DESCALE, FA_TABLES };
+enum {
+    FA_START_Q,
+    FA_START_KV,
+    FA_USED_Q,
+    FA_USED_KV,
+    FA_SINKS,
+    FA_SLOPES,
+    FA_BIAS,
+    FA_MASK,
+    FA_MASK_START,
+    FA_PAGES,
+    FA_PAGE_START,
+    FA_Q_DESCALE,
+    FA_K_DESCALE,
+    FA_V_DESCALE,
+    FA_TABLES
+};
 
 typedef struct fa_tables {
     fa_ptr base[FA_TABLES];      /* guard, table, guard; 0: the problem does not ask for it */

@@ -83,9 +83,21 @@ enum {
     SUBSETS
 };
 enum { POISON, ZEROS, NONFINITE, SCALED, SCALED_EACH, MOVED, SWAPPED, ALIKE, COLUMNS, COLUMN, NEARLY, NOISE, FAULTS };
-/* What comes close to one of these, on either side. */
-enum { TINY = FAULTS, ALMOST_ALIKE, UNLIKE, GRADED, GRADED_LESS, ALMOST_MOVED, MOVED_BUT_ONE, ALMOST_SCALED };
-enum { SCALED_NOT_QUITE = ALMOST_SCALED + 1, HALF_POISON, WIDE_COLUMNS, NOT_QUITE_MOVED, CLOSE_ONES };
+enum { /* what comes close to one of these, on either side */
+       TINY = FAULTS,
+       ALMOST_ALIKE,
+       UNLIKE,
+       GRADED,
+       GRADED_LESS,
+       ALMOST_MOVED,
+       MOVED_BUT_ONE,
+       ALMOST_SCALED,
+       SCALED_NOT_QUITE,
+       HALF_POISON,
+       WIDE_COLUMNS,
+       NOT_QUITE_MOVED,
+       CLOSE_ONES
+};
 
 static bool chosen(const scene *s, int subset, int64_t flat)
 {
