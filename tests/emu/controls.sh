@@ -22,16 +22,14 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 "$build/tests/emu/test_emu" >"$log" 2>&1 || true
 mkdir -p "$(dirname "$json")"
-# Runs are named control_NAME_SA: schedule and sanitizer.
-sed -n 's/^#if defined(CONTROL_\(.*\))$/\1/p' tests/emu/controls.cu | while read -r name; do
+# Runs are named control_NAME_SA: schedule and sanitizer. What a control does wrong stands in the comment above it.
+awk '/^\/\*/ {said = ""} {said = said " " $0} match($0, /^CONTROL\([a-z_0-9]+/) {print substr($0, 9, RLENGTH - 8), said}' \
+    tests/emu/controls.cu | sed -E 's: +/\* : :; s: *\*/.*::; s: +\* : :g' | while read -r name is; do
     ok=$(grep -cE "^\[       OK \] control_${name}_[a-z]{2}$" "$log" || true)
     bad=$(grep -cE "^\[  FAILED  \] control_${name}_[a-z]{2}$" "$log" || true)
     verdict=$([[ $ok -gt 0 && $bad -eq 0 ]] && echo CAUGHT || echo MISSED)
     printf '%-7s %-26s %d runs\n' "$verdict" "$name" "$((ok + bad))" >&2
-    jq -nc --arg name "$name" --arg verdict "$verdict" --argjson runs "$((ok + bad))" \
-        --arg is "$(sed -n "/CONTROL_$name)/,/\*\//p" tests/emu/controls.cu | sed 1d | tr -s "\n" " " |
-            sed -E 's/^\/\* *//; s/ *\*\/ *$//; s/ +\* / /g')" \
-        '$ARGS.named'
+    jq -nc --arg name "$name" --arg verdict "$verdict" --argjson runs "$((ok + bad))" --arg is "$is" '$ARGS.named'
 done | lib=tests jqf summaries/controls -s >"$json"
 jq -r '"\(.caught) of \(.caught + .missed) controls caught, in \(.runs) runs"' "$json"
 jq -e '.missed == 0' "$json" >/dev/null

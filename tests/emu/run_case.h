@@ -50,18 +50,17 @@ static inline char *run_case(const char *file, const char *define, int number, i
     return output;
 }
 
-/* A control is a part of FILE.cu, between #if defined(CONTROL_name) and #endif. */
+/* A control is CONTROL(name, threads, bytes) {...} of FILE.cu. */
 static inline char *run_control(const char *file, const char *name, int schedule, int sanitize)
 {
-    char *define = fa_format("CONTROL_%s", name), *output = run_case(file, define, 0, schedule, sanitize);
-    free(define);
-    return output;
+    FREED char *define = fa_format("CONTROL_NAME=%s", name);
+    return run_case(file, define, 0, schedule, sanitize);
 }
 
-/* The line of FILE.cu that is marked HERE in the part of this control. */
+/* The line of FILE.cu that is marked HERE in this control. */
 static inline int line_marked(const char *file, const char *name)
 {
-    char *begin = fa_format("#if defined(CONTROL_%s)\n", name), *text = NULL;
+    FREED char *begin = fa_format("\nCONTROL(%s, ", name), *text = NULL;
     fa_reason why;
     size_t size;
     assert_int_equal(fa_read_file(file, &text, &size, &why), FA_PASS);
@@ -72,8 +71,6 @@ static inline int line_marked(const char *file, const char *name)
     int line = 1;
     for (const char *c = text; c < mark; c++)
         line += *c == '\n';
-    free(text);
-    free(begin);
     return line;
 }
 

@@ -62,4 +62,19 @@ __device__ __forceinline__ void run_case(int number, T &...arguments)
     }
 }
 
+/* One of several kernels of a file, with n threads and so many bytes of dynamic shared memory; t: the thread.
+ * CONTROL_KERNEL, after the last, runs the one that the macro CONTROL_NAME names. */
+#define CONTROL(name, n, bytes)                                             \
+    constexpr int control_threads_##name = n, control_bytes_##name = bytes; \
+    static __device__ __noinline__ void control_##name(const fa_params &p, int t)
+#define CONTROL_PART(prefix, name) prefix##name
+#define CONTROL_OF(prefix, name) CONTROL_PART(prefix, name)
+#define CONTROL_KERNEL                                                              \
+    FA_KERNEL_INFO(.threads = CONTROL_OF(control_threads_, CONTROL_NAME),           \
+                   .smem_dynamic_bytes = CONTROL_OF(control_bytes_, CONTROL_NAME)); \
+    extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)       \
+    {                                                                               \
+        CONTROL_OF(control_, CONTROL_NAME)(p, threadIdx.x);                         \
+    }
+
 __device__ __forceinline__ unsigned half_bits(__half h) { return __half_as_ushort(h); }
