@@ -3,19 +3,8 @@
 
 /* Within a block */
 
-CASE(barrier)
-{
-    s[t] = t;
-    __syncthreads();
-    EXPECT(s[127 - t] == 127 - t);
-}
-
-CASE(half_warps_in_themselves)
-{
-    s[t] = t;
-    __syncwarp(t % 32 < 16 ? 0x0000ffffu : 0xffff0000u);
-    EXPECT(s[t ^ 8] == (t ^ 8));
-}
+WORDS_CASE(barrier, __syncthreads(), 127 - t)
+WORDS_CASE(half_warps_in_themselves, __syncwarp(t % 32 < 16 ? 0x0000ffffu : 0xffff0000u), t ^ 8)
 
 CASE(half_warp_nested_in_a_branch)
 {
@@ -60,12 +49,7 @@ CASE(tree_sum)
         EXPECT(s[0] == 128);
 }
 
-CASE(named_barriers)
-{
-    s[t] = t;
-    bar_sync(1 + t / 64, 64);
-    EXPECT(s[t ^ 32] == (t ^ 32));
-}
+WORDS_CASE(named_barriers, bar_sync(1 + t / 64, 64), t ^ 32)
 
 CASE(producer_and_consumer)
 {
@@ -208,12 +192,7 @@ CASE(half_of_the_threads_leave)
     EXPECT(s[63 - t] == 63 - t);
 }
 
-CASE(vote_of_the_block)
-{
-    s[t] = t;
-    EXPECT(__syncthreads_count(t & 1) == 64);
-    EXPECT(s[127 - t] == 127 - t);
-}
+WORDS_CASE(vote_of_the_block, EXPECT(__syncthreads_count(t & 1) == 64), 127 - t)
 
 CASE(atomics_of_a_block)
 {

@@ -7,6 +7,15 @@ FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = 4096);
 
 #define CASE(name) NUMBERED_CASE(name, (const fa_params &p, int *s, unsigned *o_g, int t), (void)0, p, s, o_g, t)
 
+/* Each thread writes its word of s, and reads that of another; `between` stands between. */
+#define WORDS_CASE(name, between, other) \
+    CASE(name)                           \
+    {                                    \
+        s[t] = t;                        \
+        between;                         \
+        EXPECT(s[other] == (other));     \
+    }
+
 /* What a thread reads must not be thought away. */
 #define USE(value) EXPECT((value) != 0x7fffffff)
 

@@ -3,11 +3,7 @@
 
 /* Within a block */
 
-CASE(no_barrier)
-{
-    s[t] = t;
-    USE(s[127 - t]);
-}
+WORDS_CASE(no_barrier, (void)0, 127 - t)
 
 CASE(barrier_too_early)
 {
@@ -16,40 +12,11 @@ CASE(barrier_too_early)
     USE(s[127 - t]);
 }
 
-CASE(shuffle_for_barrier)
-{
-    s[t] = t;
-    USE(__shfl_xor_sync(~0u, t, 1));
-    USE(s[t ^ 1]);
-}
-
-CASE(vote_for_barrier)
-{
-    s[t] = t;
-    USE((int)__ballot_sync(~0u, t & 1));
-    USE(s[t ^ 1]);
-}
-
-CASE(syncwarp_for_block)
-{
-    s[t] = t;
-    __syncwarp();
-    USE(s[t ^ 32]);
-}
-
-CASE(half_warps_apart)
-{
-    s[t] = t;
-    __syncwarp(t % 32 < 16 ? 0x0000ffffu : 0xffff0000u);
-    USE(s[t ^ 16]);
-}
-
-CASE(pairs_apart)
-{
-    s[t] = t;
-    __syncwarp(3u << t % 32 / 2 * 2);
-    USE(s[t ^ 2]);
-}
+WORDS_CASE(shuffle_for_barrier, USE(__shfl_xor_sync(~0u, t, 1)), t ^ 1)
+WORDS_CASE(vote_for_barrier, USE((int)__ballot_sync(~0u, t & 1)), t ^ 1)
+WORDS_CASE(syncwarp_for_block, __syncwarp(), t ^ 32)
+WORDS_CASE(half_warps_apart, __syncwarp(t % 32 < 16 ? 0x0000ffffu : 0xffff0000u), t ^ 16)
+WORDS_CASE(pairs_apart, __syncwarp(3u << t % 32 / 2 * 2), t ^ 2)
 
 CASE(nested_mask_too_narrow)
 {
@@ -80,12 +47,7 @@ CASE(two_stages_every_other_barrier)
     }
 }
 
-CASE(named_barriers_apart)
-{
-    s[t] = t;
-    bar_sync(1 + t / 64, 64);
-    USE(s[t ^ 64]);
-}
+WORDS_CASE(named_barriers_apart, bar_sync(1 + t / 64, 64), t ^ 64)
 
 CASE(reader_only_arrives)
 {
