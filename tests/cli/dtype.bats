@@ -107,10 +107,11 @@ passes() { # OPTIONS...
         for name in q k v; do
             LC_ALL=C sed "1s/<V2/$descr/" "$work/d/$name.npy" >"$work/e/$name.npy"
         done
-        "${run[@]}" --load "$work/e" --json "$work/r.json"
+        "${run[@]}" --load "$work/e" --dump "$work/same" --json "$work/r.json"
         record_holds "$work/r.json" '.status == "pass"' "$bf16"
+        cmp "$work/d/q.npy" "$work/same/q.npy"
+        refused 2 "q.npy holds $descr, want <f2 for --dtype fp16" "${run[@]}" --dtype fp16 --load "$work/e"
     done
-    refused 2 "q.npy holds <V2, want <f2 for --dtype fp16" "${run[@]}" --dtype fp16 --load "$work/d"
     "${run[@]}" --dtype fp16 --dump "$work/h"
     refused 2 "want <V2, |V2 or <u2 for --dtype bf16" "${run[@]}" --load "$work/h"
 }

@@ -460,19 +460,21 @@ TEST(merging_keeps_the_worse_and_adds_up)
                             .rows_checked = 10,
                             .mismatches = 3,
                             .nonfinite = 5,
-                            .max_abs_err = errors[i >> 4 & 3]};
+                            .max_abs_err = errors[i >> 4 & 3],
+                            .failure = "c"};
         const fa_lse_verdict d = {.done = !(i & 8),
                                   .passed = i & 2,
                                   .rows_checked = 100,
                                   .mismatches = 30,
                                   .nonfinite = 50,
-                                  .max_abs_err = 0.1};
+                                  .max_abs_err = 0.1,
+                                  .failure = "d"};
         fa_verdict_merge(&a, &b);
         fa_lse_verdict_merge(&c, &d);
-        golden_say(&g, "%d: %s %s %lld %lld %lld %g %d; %d %s %lld %lld %lld %g%s", i, a.name,
+        golden_say(&g, "%d: %s %s %lld %lld %lld %g %d; %d%s %s %lld %lld %lld %g%s", i, a.name,
                    a.passed ? "pass" : "fail", (long long)a.rows_checked, (long long)a.mismatches,
                    (long long)a.nonfinite, isnan(a.max_abs_err) ? -1.0 : a.max_abs_err, a.baseline_fails, c.done,
-                   c.passed ? "pass" : "fail", (long long)c.rows_checked, (long long)c.mismatches,
+                   c.failure, c.passed ? "pass" : "fail", (long long)c.rows_checked, (long long)c.mismatches,
                    (long long)c.nonfinite, isnan(c.max_abs_err) ? -1.0 : c.max_abs_err, i % 4 == 3 ? "\n" : " | ");
     }
     golden_fold(&g, 0);

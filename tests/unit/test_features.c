@@ -23,6 +23,10 @@ static bool sees(const fa_problem *p, int32_t batch, int64_t i, int64_t j)
 }
 
 static const char *const lines[] = {
+    "--seq 37 --seq-kv 65",
+    "--seq 40 --seq-kv 129 --causal",
+    "--seq 90 --seq-kv 33 --causal",
+    "--seq 1 --seq-kv 300 --causal",
     "--seq 9 --seq-kv 5 --window 3,1",
     "--seq 5 --seq-kv 30 --window 0,0 --causal",
     "--seq 20 --window 100,100",
@@ -259,7 +263,7 @@ TEST(the_reference_is_attention)
             char line[300];
             snprintf(line, sizeof line, "--batch 2 --heads 4 --kv-heads 2 --dim 32 %s%s", lines[l], more[m]);
             CLEANUP(fa_problem_free) fa_problem p = problem_of(line);
-            CLEANUP(fa_tensors_free) fa_tensors t = fa_tensors_make(&p, FA_DIST_NORMAL, 3 + m);
+            CLEANUP(fa_tensors_free) fa_tensors t = fa_tensors_make(&p, (fa_dist)m, 3 + m);
             CLEANUP(fa_reference_free) fa_reference r = fa_reference_make(&p, &t, 16, false, 3);
             for (int64_t i = 0; i < r.row_count; i++) {
                 long double want[512];

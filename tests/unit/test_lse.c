@@ -35,27 +35,6 @@ static void close_bench(bench **b)
 
 static fa_lse_verdict judge(const bench *b) { return fa_judge_lse(&problem, &b->reference, b->lse, false); }
 
-/* By hand: the scores of the row's keys, each a dot product. */
-TEST(the_reference_is_the_logarithm_of_the_sum)
-{
-    CLEANUP(close_bench) bench *b = open_bench(1, false);
-    for (int64_t i = 0; i < ROWS; i++) {
-        const int32_t keys = fa_problem_row_keys(&problem, (int32_t)(i % 7));
-        double sum = 0;
-        for (int32_t j = 0; j < keys; j++) {
-            double score = 0;
-            for (int d = 0; d < 16; d++)
-                score += (double)fa_half_to_float(b->tensors.q[i * 16 + d]) *
-                         (double)fa_half_to_float(b->tensors.k[(i / 21 * 4 + j) * 16 + d]);
-            sum += exp(0.25 * score);
-        }
-        if (keys == 0)
-            assert_true(b->reference.lse[i] == -INFINITY);
-        else
-            assert_true(fabs(log(sum) - b->reference.lse[i]) < 1e-12);
-    }
-}
-
 TEST(right_ones_pass)
 {
     CLEANUP(close_bench) bench *b = open_bench(5, false);
@@ -141,19 +120,6 @@ TEST(every_row_counts)
     }
 }
 
-/* The mistakes that are easily made: log2, the sum without the maximum, the maximum without the sum. */
-TEST(other_quantities_fail)
-{
-    CLEANUP(close_bench) bench *b = open_bench(1, false);
-    for (int i = 0; i < ROWS; i++)
-        b->lse[i] *= 1.442695f;
-    assert_false(judge(b).passed);
-    CLEANUP(close_bench) bench *other = open_bench(1, false);
-    for (int i = 0; i < ROWS; i++)
-        other->lse[i] -= other->lse[i] > -INFINITY && i % 7 > 3 ? logf((float)(i % 7 - 2)) : 0.0f;
-    assert_false(judge(other).passed);
-}
-
 /* FP16 accumulation may be off by twice what its baseline is off by; FP32 accumulation may not. */
 TEST(the_lower_class_has_more_room)
 {
@@ -190,24 +156,4 @@ TEST(bf16_has_eight_times_the_room)
     for (int i = 0; i < ROWS; i++)
         b->lse[i] += 9e-3f;
     assert_false(fa_judge_lse(&fp8, &b->reference, b->lse, false).passed);
-}
-
-TEST(merging_keeps_the_worse)
-{
-    fa_lse_verdict all = {.done = false};
-    const fa_lse_verdict good = {.done = true, .passed = true, .rows_checked = 10, .max_abs_err = 0.1},
-                         bad = {.done = true, .rows_checked = 20, .mismatches = 3, .nonfinite = 1, .failure = "bad"},
-                         elsewhere = {.done = true, .passed = true, .max_abs_err = 0.1, .worst = {.row = 3}},
-                         none = {.done = false};
-    fa_lse_verdict_merge(&all, &none);
-    assert_false(all.done);
-    fa_lse_verdict_merge(&all, &good);
-    assert_true(all.done && all.passed);
-    fa_lse_verdict_merge(&all, &elsewhere);
-    assert_int_equal(all.worst.row, 0); /* the first of two that are as bad */
-    fa_lse_verdict_merge(&all, &bad);
-    fa_lse_verdict_merge(&all, &good);
-    fa_lse_verdict_merge(&all, &none);
-    assert_true(!all.passed && all.rows_checked == 40 && all.mismatches == 3 && all.nonfinite == 1);
-    assert_string_equal(all.failure, "bad");
 }

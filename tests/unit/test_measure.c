@@ -68,16 +68,6 @@ FRESH(never_more_than_ten_thousand_samples)
     assert_false(t.settled);
 }
 
-FRESH(never_more_than_max_time)
-{
-    fake_gpu_make(&gpu, 5000.0, 0);
-    gpu.wall_s = 0.005;
-    options.max_time = 0.05;
-    const fa_timing t = time_ok();
-    assert_false(t.settled); /* the interval may be narrow, but min-samples were not reached */
-    assert_true(t.us.count >= 1 && t.us.count <= 10);
-}
-
 FRESH(max_time_ends_a_noisy_run)
 {
     fake_gpu_make(&gpu, 0, 0);
@@ -94,23 +84,6 @@ FRESH(max_time_ends_a_noisy_run)
 static bool every_tenth(fake_gpu *g, long n) { return n % 10 == 3; }
 static bool every_third(fake_gpu *g, long n) { return n % 3 == 1; }
 static double slow_when_throttled(fake_gpu *g, int kernel, long n) { return g->throttled(g, n) ? 200.0 : 100.0; }
-
-FRESH(throttled_samples_are_dropped)
-{
-    fake_gpu_make(&gpu, 0, 0);
-    gpu.throttled = every_tenth;
-    gpu.us = slow_when_throttled;
-    fa_timing t = time_ok();
-    assert_int_equal(t.discarded, 10);
-    assert_int_equal(t.us.count + 10, 101);
-    assert_false(t.throttled);
-    near(t.us.mean, 100.0, 1e-12);
-    gpu.throttled = every_third; /* too many: said */
-    t = time_ok();
-    assert_true(t.throttled);
-    assert_int_equal(t.discarded, 0);
-    assert_true(t.us.mean > 120.0);
-}
 
 static bool every_fifth(fake_gpu *g, long n) { return n % 5 == 2; }
 
@@ -298,21 +271,6 @@ FRESH(a_graph_lasts_as_long_as_a_sample_should)
             of_kernel += gpu.log[n] == 0;
         assert_int_equal(of_kernel, 2 * (3 + cases[i].fits) + 101);
     }
-}
-
-FRESH(cold_is_one_launch_at_a_time)
-{
-    options.l2 = FA_L2_COLD;
-    fake_gpu_make(&gpu, 5.0, 0);
-    fa_timing t = time_ok();
-    assert_int_equal(t.method, FA_TIMING_EVENT);
-    assert_int_equal(t.l2, FA_L2_COLD);
-    assert_int_equal(gpu.last[0].l2, FA_L2_COLD);
-    assert_int_equal(gpu.last[0].launches, 1);
-    options.timing = FA_TIMING_GRAPH;
-    t = time_ok();
-    assert_int_equal(t.method, FA_TIMING_GRAPH);
-    assert_int_equal(gpu.last[0].launches, 1);
 }
 
 FRESH(each_measurement_starts_fresh)

@@ -1,4 +1,4 @@
-/* The FP64 reference against the plainest possible attention, its sampling, and its baseline. */
+/* The FP64 reference's sampling and its baseline. Its values: test_features.c. */
 #include "check/choose_rows.h"
 #include "check/reference.h"
 #include "unit.h"
@@ -8,59 +8,6 @@
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
-
-/* Straight from the definition, in long double. */
-static void plain_row(const fa_problem *p, const fa_tensors *t, int64_t flat, long double *out)
-{
-    const int64_t row = flat % p->seq_q, head = flat / p->seq_q % p->heads, batch = flat / p->seq_q / p->heads;
-    const int64_t kv = (batch * p->kv_heads + head * p->kv_heads / p->heads) * p->seq_kv;
-    long double sum = 0;
-    memset(out, 0, (size_t)p->dim * sizeof *out);
-    for (int64_t key = 0; key < p->seq_kv; key++) {
-        if (p->causal && key > row + p->seq_kv - p->seq_q)
-            continue;
-        long double logit = 0;
-        for (int32_t d = 0; d < p->dim; d++)
-            logit += (long double)fa_element_to_float(p->dtype, t->q[flat * p->dim + d]) *
-                     (long double)fa_element_to_float(p->dtype, t->k[(kv + key) * p->dim + d]);
-        const long double weight = expl(logit * (long double)p->scale);
-        sum += weight;
-        for (int32_t d = 0; d < p->dim; d++)
-            out[d] += weight * (long double)fa_element_to_float(p->dtype, t->v[(kv + key) * p->dim + d]);
-    }
-    for (int32_t d = 0; d < p->dim; d++)
-        out[d] = sum > 0 ? out[d] / sum : 0;
-}
-
-static fa_problem bf16(fa_problem problem)
-{
-    problem.dtype = FA_DTYPE_BF16;
-    return problem;
-}
-
-TEST(equals_the_definition)
-{
-    const fa_problem shapes[] = {
-        shape(1, 1, 1, 1, 1, 16, false),   shape(2, 4, 2, 37, 65, 24, false),       shape(1, 6, 3, 70, 129, 64, true),
-        shape(2, 2, 1, 90, 33, 40, true),  shape(1, 3, 1, 1, 300, 128, true),       shape(1, 1, 1, 63, 64, 256, true),
-        shape(1, 2, 2, 5, 191, 80, false), bf16(shape(1, 6, 3, 70, 129, 64, true)),
-    };
-    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-        for (int dist = 0; dist <= FA_DIST_CODED; dist++) {
-            const fa_problem *p = &shapes[i];
-            CLEANUP(fa_tensors_free) fa_tensors t = fa_tensors_make(p, (fa_dist)dist, 3);
-            CLEANUP(fa_reference_free) fa_reference r = fa_reference_make(p, &t, 16, false, 3);
-            assert_int_equal(r.row_count, p->batch * p->heads * p->seq_q);
-            for (int64_t flat = 0; flat < r.row_count; flat++) {
-                long double plain[256];
-                plain_row(p, &t, flat, plain);
-                assert_int_equal(r.rows[flat], flat);
-                for (int32_t d = 0; d < p->dim; d++)
-                    assert_true(fabs(r.exact[flat * p->dim + d] - (double)plain[d]) <=
-                                1e-12 * (1.0 + fabs((double)plain[d])));
-            }
-        }
-}
 
 TEST(rows_without_a_key_are_zero)
 {
@@ -247,10 +194,10 @@ TEST(long_sequences_are_sampled)
         firsts += row % 48 == 0;
         lasts += row % 48 == 47 || row == 4999;
         if (i % 97 == 0) {
-            long double plain[256];
-            plain_row(&p, &t, r.rows[i], plain);
-            for (int32_t d = 0; d < 16; d++)
-                assert_true(fabs(r.exact[i * 16 + d] - (double)plain[d]) < 1e-12);
+            int64_t *alone = fa_alloc(sizeof *alone);
+            *alone = r.rows[i];
+            CLEANUP(fa_reference_free) fa_reference one = fa_reference_of_rows(&p, &t, alone, 1, false);
+            assert_memory_equal(one.exact, r.exact + i * 16, 16 * sizeof *one.exact);
         }
     }
     for (int head = 0; head < 4; head++)

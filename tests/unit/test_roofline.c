@@ -29,6 +29,7 @@ TEST(rooflines)
     fa_device_info unknown = h200;
     strcpy(unknown.arch, "sm_00");
     assert_true(fa_roofline_us(&canonical, &unknown, FA_L2_WARM) == 0);
+    assert_true(fa_throughput_of(10.0, 0, &canonical, &unknown).fraction_of_peak == 0);
 }
 
 /* What must be read at least: keys that some row sees, through pages or not, once for a K/V head; V in K not again. */
@@ -43,29 +44,6 @@ TEST(bytes_of_serving)
     near(fa_input_bytes(&paged), 2.0 * 2 * (8 * 64 + 2 * 100 * 128), 0.5);
     paged.windowed = true, paged.window_left = 9, paged.window_right = 0;
     near(fa_input_bytes(&paged), 2.0 * 2 * (8 * 64 + 2 * 10 * 128), 0.5);
-}
-
-TEST(peaks)
-{
-    static const struct {
-        const char *arch;
-        double flop; /* of one SM in one clock */
-    } rates[] = {{"sm_80", 2048}, {"sm_89", 1024}, {"sm_90", 4096}, {"sm_00", 0}};
-    for (size_t i = 0; i < sizeof rates / sizeof rates[0]; i++) {
-        fa_device_info one = {.sm_count = 1, .clock_mhz_max = 1000};
-        strcpy(one.arch, rates[i].arch);
-        const fa_throughput t = fa_throughput_of(10.0, 0, &canonical, &one);
-        near(t.peak_tflops, rates[i].flop * 1e9 / 1e12, 1e-12);
-        assert_true(rates[i].flop > 0 ? t.fraction_of_peak > 0 : t.fraction_of_peak == 0); /* not of an unknown peak */
-    }
-    const fa_throughput h = fa_throughput_of(10.0, 990, &canonical, &h200);
-    near(h.tflops, 107.3742, 1e-5);
-    near(h.peak_boost_tflops, 1070.53, 1e-5);
-    near(h.peak_tflops, 535.265, 1e-5);
-    near(h.fraction_of_peak, 107.3742 / 535.265, 1e-5);
-    near(h.gbytes_per_s, 4194304.0 / 10e-6 / 1e9, 1e-9);
-    const fa_throughput unknown_clock = fa_throughput_of(10.0, 0, &canonical, &h200);
-    near(unknown_clock.peak_tflops, 1070.53, 1e-5); /* then the maximum clock counts */
 }
 
 TEST(without_a_time_there_is_no_rate)

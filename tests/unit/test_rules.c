@@ -383,27 +383,6 @@ TEST(library_comparison)
     }
 }
 
-TEST(merging_keeps_the_worse)
-{
-    fa_verdict sum = {0};
-    const fa_verdict good = {
-        .name = "cpu", .passed = true, .rows_checked = 10, .max_abs_err = 2e-4, .baseline_max_abs_err = 4e-4};
-    const fa_verdict better = {
-        .name = "cpu", .passed = true, .rows_checked = 10, .max_abs_err = 1e-4, .baseline_fails = true};
-    const fa_verdict wrong = {.name = "cpu", .rows_checked = 10, .max_abs_err = 1e-5, .mismatches = 3, .failure = "so"};
-    fa_verdict_merge(&sum, &good);
-    fa_verdict_merge(&sum, &better);
-    assert_true(sum.passed && sum.baseline_fails);
-    assert_int_equal(sum.rows_checked, 20);
-    assert_true(sum.max_abs_err == 2e-4 && sum.baseline_max_abs_err == 4e-4);
-    fa_verdict_merge(&sum, &wrong);
-    fa_verdict_merge(&sum, &good);
-    assert_false(sum.passed);
-    assert_int_equal(sum.rows_checked, 40);
-    assert_int_equal(sum.mismatches, 3);
-    assert_string_equal(sum.failure, "so");
-}
-
 /* Expected, baseline and output are `value` in every element. */
 static bench open_flat(int32_t rows, uint16_t value)
 {

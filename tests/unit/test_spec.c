@@ -333,9 +333,9 @@ TEST(rules_begin_and_end_where_they_say)
 TEST(limits_are_those_of_the_guide)
 {
     golden g = {0};
-    const char *const archs[] = {"sm_75",  "sm_80",  "sm_86",  "sm_87",   "sm_89",   "sm_89a", "sm_90",
-                                 "sm_90a", "sm_90f", "sm_90b", "sm_100",  "sm_103",  "sm_120", "sm_121",
-                                 "sm_70",  "sm_",    "sm90",   "sm_90aa", "sm_100a", "sm-90"};
+    const char *const archs[] = {"sm_75",  "sm_80",   "sm_86",   "sm_87",  "sm_89",  "sm_89a", "sm_90",      "sm_90a",
+                                 "sm_90f", "sm_90b",  "sm_100",  "sm_103", "sm_120", "sm_121", "sm_70",      "sm_",
+                                 "sm90",   "sm_90aa", "sm_100a", "sm-90",  "",       "sm_1",   "compute_89", "sm_89 "};
     for (size_t i = 0; i < sizeof archs / sizeof *archs; i++) {
         fa_arch_limits l = {0};
         if (fa_arch_limits_of(archs[i], &l, &why) == FA_PASS)
