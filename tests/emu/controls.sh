@@ -23,8 +23,9 @@ trap 'rm -f "$log"' EXIT
 "$build/tests/emu/test_emu" >"$log" 2>&1 || true
 mkdir -p "$(dirname "$json")"
 # Runs are named control_NAME_SA: schedule and sanitizer. What a control does wrong stands in the comment above it.
-awk '/^\/\*/ {said = ""} {said = said " " $0} match($0, /^CONTROL\([a-z_0-9]+/) {print substr($0, 9, RLENGTH - 8), said}' \
-    tests/emu/controls.cu | sed -E 's: +/\* : :; s: *\*/.*::; s: +\* : :g' | while read -r name is; do
+awk '/^\/\*/ {said = ""} {said = said " " $0}
+    match($0, /^CONTROL\([a-z_0-9]+/) {print substr($0, 9, RLENGTH - 8), said}' tests/emu/controls.cu |
+    sed -E 's: +/\* : :; s: *\*/.*::; s: +\* : :g' | while read -r name is; do
     ok=$(grep -cE "^\[       OK \] control_${name}_[a-z]{2}$" "$log" || true)
     bad=$(grep -cE "^\[  FAILED  \] control_${name}_[a-z]{2}$" "$log" || true)
     verdict=$([[ $ok -gt 0 && $bad -eq 0 ]] && echo CAUGHT || echo MISSED)
