@@ -70,23 +70,20 @@ judged() { # NAME...: each CAUGHT; skipped when one is NOT-RUN
 }
 
 @test "a run that is cut off counts what it did not reach as not run, and the next one goes on" {
-    cat >"$work/bench" <<END
+    executable "$work/bench" <<END
 #!/usr/bin/env bash
 while [[ "\$*" == *mean_of_v* && -e $work/wait ]]; do sleep 0.1; done
 exec ./fa_bench "\$@"
 END
-    chmod +x "$work/bench"
     : >"$work/wait"
     local cheats=(env FA_BENCH="$work/bench" tests/cheats/run.sh --device emu --json "$work/c.json" --only mean_of_v
-        --only writes_nothing --only kv_swap) code=0
+        --only writes_nothing --only kv_swap)
     "${cheats[@]}" >"$work/out" 2>&1 &
     local run=$!
     until grep -q '^CAUGHT *writes_nothing' "$work/out"; do sleep 0.1; done
     kill -TERM $run
     rm "$work/wait"
-    wait $run || code=$?
-    cat "$work/out"
-    [ "$code" -eq 143 ]
+    exits 143 wait $run
     grep -q '^1 caught, 0 missed, 2 not run on emu$' "$work/out"
     jq -e '.not_run == 2 and .not_reached == ["mean_of_v", "kv_swap"]' "$work/c.json"
     run -0 "${cheats[@]}" --resume "$work/c.json"

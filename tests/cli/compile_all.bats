@@ -18,7 +18,7 @@ load helper
 # A bench whose ptxas says what $PTXAS says of every line of --runs, or which refuses every line for $REASON; nothing
 # else of the records matters here.
 make_compiler() {
-    cat >"$work/bench" <<'END'
+    executable "$work/bench" <<'END'
 #!/usr/bin/env bash
 [[ $* != *--list-kernels* ]] || exec ./fa_bench "$@"
 while [[ $1 != --runs ]]; do shift; done
@@ -28,7 +28,6 @@ jq -nRc --argjson ptxas "${PTXAS:-null}" --arg reason "${REASON-}" 'inputs |
     else {status: "pass", reason: null, ptxas: ($ptxas + {arch: "sm_89", registers: 64, smem_total_bytes: 1000})} end
 ' "$2"
 END
-    chmod +x "$work/bench"
 }
 
 @test "without headers that a kernel asked for needs, or a compiler, nothing is written" {

@@ -9,8 +9,8 @@ prepare() {
     mkdir -p "$work/tree"
     cp -r scripts "$work/tree/"
     for name in ci_gate evo_sweep ncu_profile peers evidence/parity house/compile_all; do
-        printf '#!/usr/bin/env bash\necho "%s $*" >>"%s/calls"\n' "${name##*/}" "$work" >"$work/tree/scripts/$name.sh"
-        chmod +x "$work/tree/scripts/$name.sh"
+        printf '#!/usr/bin/env bash\necho "%s $*" >>"%s/calls"\n' "${name##*/}" "$work" |
+            executable "$work/tree/scripts/$name.sh"
     done
 }
 
@@ -129,8 +129,7 @@ END
     grep -qx "parity --out evidence/stub/parity.json" "$work/calls"
     # Without a history the build says it.
     rm -rf "$tree/.git"
-    sed 's/"git":"[^"]*"/"git":"0123-dirty"/g' "$FA_BENCH" >"$work/changed"
-    chmod +x "$work/changed"
+    sed 's/"git":"[^"]*"/"git":"0123-dirty"/g' "$FA_BENCH" | executable "$work/changed"
     FA_BENCH=$work/changed refused 2 "was built from a changed tree (0123-dirty): run make" \
         "$tree/scripts/evidence/evidence.sh" parity
 }

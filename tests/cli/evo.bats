@@ -478,8 +478,7 @@ make_valley() {
 count_starts() { # COMMAND...: prints how many
     local path file
     mkdir -p "$work/bin" "$work/real"
-    printf '#!/bin/sh\necho "$0" >>%s\nexec "%s/${0##*/}" "$@"\n' "$work/starts" "$work/real" >"$work/shim"
-    chmod +x "$work/shim"
+    printf '#!/bin/sh\necho "$0" >>%s\nexec "%s/${0##*/}" "$@"\n' "$work/starts" "$work/real" | executable "$work/shim"
     IFS=: read -ra path <<<"$PATH"
     for file in "${path[@]/%//*}"; do
         for file in $file; do

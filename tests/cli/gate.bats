@@ -114,8 +114,7 @@ make_sanitizer() {
     make_stub
     touch "$STUB/gpu" "$STUB/source.lib"
     echo 'lib 16 4 90' >>"$STUB/times"
-    mkdir -p "$work/bin"
-    cat >"$work/bin/compute-sanitizer" <<'END'
+    executable "$work/bin/compute-sanitizer" <<'END'
 #!/usr/bin/env bash
 tool=$2
 while [[ $1 != */fa_stub ]]; do shift; done
@@ -149,7 +148,6 @@ case "$tool $*" in
         ;;
 esac
 END
-    chmod +x "$work/bin/compute-sanitizer"
     export PATH=$work/bin:$PATH
 }
 
@@ -216,13 +214,12 @@ END
     make_stub
     touch "$STUB/gpu"
     # Words of its own for one file on the GPU.
-    cat >"$work/emu_case" <<'END'
+    executable "$work/emu_case" <<'END'
 #!/usr/bin/env bash
 [[ $* == *" --case "* ]] || basename "$1" >"${@: -1}"
 [[ $1 != */conform/matrix.cu || $3 != cuda ]] || echo other >>"${@: -1}"
 echo pass
 END
-    chmod +x "$work/emu_case"
     EMU_CASE=$work/emu_case run -1 gate --conform
     [[ $output == *"FAIL emulator conform matrix"* && $output != *"conform shuffles"* ]]
     jq -e '.what == "conform" and .failed == 1 and .passed > 4 and (.cases[] | select(.name == "matrix") |

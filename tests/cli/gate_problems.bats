@@ -60,14 +60,13 @@ problems() { python3 scripts/lib/gate/problems.py "$@"; }
 }
 
 @test "a failing problem is shrunk to the smallest that fails in the same way" {
-    cat >"$work/bad" <<'END'
+    executable "$work/bad" <<'END'
 #!/usr/bin/env bash
 # Wrong with more than 100 keys and a causal mask; another code for dim 16; slow draws do not matter.
 [[ "$*" == *"--fast"* && "$*" == *"--causal"* && "$*" =~ --seq-kv\ ([0-9]+) && ${BASH_REMATCH[1]} -gt 100 ]] || exit 0
 [[ "$*" != *"--dim 16 "* ]] || exit 3
 exit 1
 END
-    chmod +x "$work/bad"
     shape="--batch 3 --heads 12 --kv-heads 4 --seq 65 --seq-kv 799 --dim 72 --causal"
     run -0 problems shrink --problem "$shape --dist needle --strides padded --scale 0.5 --seed 9 --fast" -- "$work/bad"
     [ "$output" = "--fast --batch 1 --heads 1 --kv-heads 1 --seq 1 --seq-kv 101 --dim 32 --causal --seeds 1 --seed 9" ]
@@ -224,8 +223,7 @@ END
     export FA_BENCH=$work/bench # says that it has one
     printf '%s\n' '#!/usr/bin/env bash' 'case "$*" in' \
         "*'--check cpu'*) echo '{\"device\": {\"name\": \"H100\", \"arch\": \"sm_90\"}}' ;;" \
-        '*) exec ./fa_bench "${@/#cuda/emu}" ;;' esac >"$FA_BENCH"
-    chmod +x "$FA_BENCH"
+        '*) exec ./fa_bench "${@/#cuda/emu}" ;;' esac | executable "$FA_BENCH"
     while read -r gate; do
         scripts/ci_gate.sh $gate --dry-run | sed -E 's/^/--kernel /; s/\|[a-z]*\|/ /; s/ --(race|sanitize \w+) / /
             s/^--kernel \w+_backward /&--op backward /' >"$work/lines"

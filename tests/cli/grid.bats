@@ -45,11 +45,10 @@ wmma_kernels() {
 }
 
 @test "a run that ends in an error is a hole; one that leaves no record is an error of its own" {
-    cat >"$work/dies" <<'END'
+    executable "$work/dies" <<'END'
 #!/usr/bin/env bash
 ./fa_bench "$@" | jq -c "if type == \"object\" and .problem.dim == 128 then $HOLE else . end"
 END
-    chmod +x "$work/dies"
     local grid=(scripts/house/compile_all.sh --run --device emu --sample 6 --out "$work/grid.json")
     HOLE='.status = "error" | .reason = "ended by signal 11"' FA_BENCH=$work/dies run -1 "${grid[@]}"
     [[ $output == *"HOLE "*"ended by signal 11"* ]]

@@ -6,7 +6,7 @@ make_half_gpu() {
     export STUB=$work/stub FA_BENCH=$work/fa_half REAL_BENCH=$PWD/fa_bench
     mkdir -p "$STUB"
     : >"$STUB/commands"
-    cat >"$FA_BENCH" <<'STUB_END'
+    executable "$FA_BENCH" <<'STUB_END'
 #!/usr/bin/env bash
 set -eu
 [[ $* != *--runs* || $* == *--select* ]] || echo "$*" >>"$STUB/commands"
@@ -42,5 +42,4 @@ if [[ -n $runs ]]; then cat "$runs"; else echo; fi |
                  aa_noise: (if $few then null else $noise end), other_p50_us: 100,
                  same_code: false, check: {passed: true}}} end'
 STUB_END
-    chmod +x "$FA_BENCH"
 }

@@ -70,6 +70,19 @@ refused() { # CODE WORDS COMMAND...
     [[ ! -s $work/out ]] || { echo "stdout:"; cat "$work/out"; return 1; }
 }
 
+executable() { # FILE: a program, from standard input; its folder is made
+    mkdir -p "${1%/*}"
+    cat >"$1"
+    chmod +x "$1"
+}
+
+# The exit code of a command of this shell: `run` has one of its own, which cannot wait for a child.
+exits() { # CODE COMMAND...
+    local code=0
+    "${@:2}" || code=$?
+    [[ $code -eq $1 ]] || { echo "exit $code, not $1: ${*:2}"; return 1; }
+}
+
 # Waits for a condition, not for a time: tries COMMAND until it succeeds. The limit is for what hangs.
 eventually() { # COMMAND...
     local end=$((SECONDS + 300))

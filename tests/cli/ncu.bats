@@ -12,8 +12,7 @@ gates_of() { # KERNEL: the result of its recorded report, as JSON
 
 # An ncu that leaves a report and prints recorded text; NCU_SAYS is what it says while profiling.
 make_ncu() {
-    mkdir -p "$work/bin"
-    cat >"$work/bin/ncu" <<'END'
+    executable "$work/bin/ncu" <<'END'
 #!/usr/bin/env bash
 if [[ $1 == --import ]]; then
     cat "$NCU_CSV"
@@ -25,7 +24,6 @@ shift 2
 "$@"
 echo "==PROF== ${NCU_SAYS:-done}"
 END
-    chmod +x "$work/bin/ncu"
     export PATH=$work/bin:$PATH NCU_CSV=$PWD/tests/golden/ncu_h200_light.csv
 }
 

@@ -5,7 +5,7 @@ load helper
 
 # Draws inputs by fa_bench itself, and finds that all agree but the folders named in $DISAGREE.
 make_other_side() {
-    cat >"$work/torch" <<'END'
+    executable "$work/torch" <<'END'
 #!/usr/bin/env bash
 set -eu
 if [[ $1 != --parity ]]; then
@@ -22,7 +22,6 @@ for folder in "$@"; do
 done | jq -s .
 [[ -z ${DISAGREE:-} ]]
 END
-    chmod +x "$work/torch"
     export PEERS_TORCH=$work/torch
 }
 

@@ -9,7 +9,7 @@ load stub_bench
 # has its peers paired: 60 us beside our 50 us but for cudnn's 45; $STUB/pairs says otherwise.
 prepare() {
     make_stub
-    cat >"$work/peers" <<'END'
+    executable "$work/peers" <<'END'
 #!/usr/bin/env bash
 set -eu
 echo "$*" >>"$STUB/server"
@@ -32,7 +32,6 @@ while read -r shape; do
         else . end' <<<"$shape"
 done
 END
-    chmod +x "$work/peers"
     export PEERS_TORCH=$work/peers
     printf '%s\n' '# two problems' '--seq 512' '' '--batch 1 --seq 128 --causal' >"$work/problems"
 }
@@ -307,7 +306,7 @@ END
 
 @test "a library is a peer, alone and paired by fa_bench itself; fa3 stands for the package" {
     mv "$FA_BENCH" "$work/plain_stub"
-    cat >"$FA_BENCH" <<'END'
+    executable "$FA_BENCH" <<'END'
 #!/usr/bin/env bash
 set -eu
 to=${*: -1} record='{"schema":"fa_bench.result/1","status":"pass","reason":null,"kernel":"fa3","check":{"passed":true},'
@@ -325,7 +324,6 @@ case " $* " in
     *) exec "${0%/*}/plain_stub" "$@" ;;
 esac
 END
-    chmod +x "$FA_BENCH"
     touch "$work/fa3.so" "$work/other.so"
     run -0 peers --kernel one --library "$work/fa3.so" --library "$work/other.so" --only 512
     [[ ${lines[0]} == "2,8,512,64  one 50 us  best peer fa3 9 us  ratio 0.18, paired 0.2" ]]
@@ -381,8 +379,7 @@ END
 }
 
 @test "peers from PyPI: what pip is asked for, the folder, its parts, and who takes it" {
-    mkdir "$work/bin"
-    cat >"$work/bin/python3" <<'END'
+    executable "$work/bin/python3" <<'END'
 #!/usr/bin/env bash
 echo "$*" >>"$STUB/pip"
 [[ $* == *"-m pip install"* ]] || exit 0
@@ -400,7 +397,6 @@ touch "$2"/{nvidia/cuda_runtime/lib/libcudart.so.12,xformers/flash_attn_3/_C.so,
     "$2/vllm/vllm_flash_attn/_vllm_fa3_C.abi3.so"
 printf 'import torch\nimport vllm._flashmla_C\n' >"$2/vllm/third_party/flashmla/flash_mla_interface.py"
 END
-    chmod +x "$work/bin/python3"
     PATH=$work/bin:$PATH scripts/evidence/peers_env.sh --out "$work/env" --cudnn 9.28.1.4 --python 3.13 --parts
     grep -q -- '--python-version 3.13 .*--platform manylinux_2_28_x86_64.* flash-attn-4>=4.0.0b1 ' "$STUB/pip"
     grep -q ' nvidia-cudnn-cu13==9.28.1.4$' "$STUB/pip"
@@ -449,8 +445,7 @@ VERSION = 'FlashMLA (vLLM 2.2)'"
     mv "$work/peers" "$work/server"
     for from in "$work/env/cudnn/libcudnn.so.9:$work/other/libcudnn_graph.so.9" "$work/other/libcudnn.so.9"; do
         rm -rf "$work/p"
-        printf '#!/usr/bin/env bash\nLD_PRELOAD=%s exec "%s" "$@"\n' "$from" "$work/server" >"$work/peers"
-        chmod +x "$work/peers"
+        printf '#!/usr/bin/env bash\nLD_PRELOAD=%s exec "%s" "$@"\n' "$from" "$work/server" | executable "$work/peers"
         refused 4 "NOT-RUN: PyTorch has loaded cuDNN from $work/" peers --kernel one --env "$work/env"
         [ ! -e "$work/p/peers.json" ]
     done

@@ -329,8 +329,7 @@ END
         refuses "NOT-RUN: no NVRTC" bash "$work/hidden"
     fi
     # A compiler that dies leaves no record: the row is not looked at, and is no other machine code.
-    printf '#!/bin/sh\ncase "$*" in *--runs*) exit 6 ;; esac\nexec "%s" "$@"\n' "$FA_BENCH" >"$work/dies"
-    chmod +x "$work/dies"
+    printf '#!/bin/sh\ncase "$*" in *--runs*) exit 6 ;; esac\nexec "%s" "$@"\n' "$FA_BENCH" | executable "$work/dies"
     export FA_BENCH=$work/dies
     "$tree/scripts/evidence/evidence_current.sh" evidence/stub/ladder.jsonl |
         grep -qx 'evidence/stub/ladder.jsonl: 0 of 1 current, 1 not looked at'

@@ -87,9 +87,7 @@ records_hold() { # FILE COUNT EXPRESSION...
     parent=$!
     eventually hanging_child $parent
     kill -9 "$(hanging_child $parent)"
-    code=0
-    wait $parent || code=$?
-    [ "$code" -eq 6 ]
+    exits 6 wait $parent
     records_hold "$work/r.jsonl" 3 'map(.status) == ["pass", "error", "pass"]' '.[1].reason | test("signal 9")'
 }
 
@@ -111,10 +109,8 @@ records_hold() { # FILE COUNT EXPRESSION...
         '--kernel scalar --seed 7' >"$work/list"
     local times='del(.provenance | .time, .stage_s, .compile_s, .cache_hit)'
     for jobs in 1 4; do
-        code=0
-        ./fa_bench --runs "$work/list" --jobs $jobs "${one[@]}" --json "$work/$jobs.jsonl" >"$work/$jobs.out" \
-            2>"$work/$jobs.err" || code=$?
-        [ "$code" -eq 1 ] # of the first that did not pass
+        exits 1 ./fa_bench --runs "$work/list" --jobs $jobs "${one[@]}" --json "$work/$jobs.jsonl" \
+            >"$work/$jobs.out" 2>"$work/$jobs.err" # of the first that did not pass
         jq -c "$times" "$work/$jobs.jsonl" >"$work/$jobs.bare"
         sed -i 's/, [0-9.]* s\( (cached)\)*;/;/' "$work/$jobs.out"
     done
@@ -160,9 +156,7 @@ os.execv(sys.argv[1], sys.argv[1:])' ./fa_bench --runs "$work/list" "${one[@]}" 
     eventually has_children $parent 2
     [ ! -s "$work/r.jsonl" ]
     kill -9 "$(hanging_child $parent)"
-    code=0
-    wait $parent || code=$?
-    [ "$code" -eq 2 ] # the refused line ends the list
+    exits 2 wait $parent # the refused line ends the list
     grep -q "feed line 4: --m takes a whole number" "$work/err"
     records_hold "$work/r.jsonl" 3 'map(.status) == ["error", "pass", "pass"]' 'map(.provenance.line) == [1, 2, 3]'
 }
@@ -207,9 +201,7 @@ os.execv(sys.argv[1], sys.argv[1:])' ./fa_bench --runs "$work/list" "${one[@]}" 
     jq -e '.kernel == "plain" and (.provenance.command | test("--define WORD=1 --seed 1"))' <<<"$second"
     jq -e '.provenance.command | test("--stream|--runs") | not' <<<"$second"
     echo '--m 0' >&"$feed"
-    code=0
-    wait "$bench" || code=$?
-    [ "$code" -eq 2 ]
+    exits 2 wait "$bench"
     grep -q "feed line 3: --m takes a whole number" "$work/err"
     refused 2 "--stream goes with --runs" ./fa_bench --stream "${one[@]}"
 }
@@ -242,9 +234,7 @@ waits() { # PID
 @test "a sanitizer's finding is its run's alone" {
     body race 'p.tiles < 0 ? void() : void(); *(volatile float *)p.o = threadIdx.x;'
     printf '%s\n' '--kernel scalar' "--source $work/race.cu" '--kernel scalar --causal' >"$work/list"
-    code=0
-    ./fa_bench --runs "$work/list" "${one[@]}" --race --quiet --json "$work/r.jsonl" 2>"$work/err" || code=$?
-    [ "$code" -eq 1 ]
+    run -1 ./fa_bench --runs "$work/list" "${one[@]}" --race --quiet --json "$work/r.jsonl"
     records_hold "$work/r.jsonl" 3 'map(.status) == ["pass", "wrong", "pass"]' '.[1].reason | test("race")'
 }
 

@@ -6,9 +6,7 @@ load stub_bench
 # bats test_tags=slow
 @test "sweeps over 1 and 2 GPUs: the same candidates, all anew, a rate each" {
     make_stub
-    mkdir "$work/bin"
-    printf '#!/bin/sh\nprintf "GPU 0: a\\nGPU 1: b\\n"\n' >"$work/bin/nvidia-smi"
-    chmod +x "$work/bin/nvidia-smi"
+    printf '#!/bin/sh\nprintf "GPU 0: a\\nGPU 1: b\\n"\n' | executable "$work/bin/nvidia-smi"
     local script=$PWD/scripts/evidence/sweep_scaling.sh # from any folder
     (cd "$work" && PATH=$work/bin:$PATH "$script" --gpus 1,2 --kernel one --out rates -- --seq 64)
     jq -es 'map(.gpus) == [1, 2] and all(.[]; .machine.gpus == 2 and .measured == 4 and .per_second > 0) and

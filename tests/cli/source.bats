@@ -60,13 +60,6 @@ mma_plain=(--source examples/mma_plain.cu --m 64 --n 32 --warps 4 --stages 2)
     record_holds "$work/r.json" '.check.references[0].nonfinite == 66'
 }
 
-@test "an input that was overwritten, or a write outside the output, fails" {
-    sed 's/o\[d\] = /((half *)q)[d] = __float2half(0.0f), o[d] = /' examples/plain.cu >"$work/k.cu"
-    run -1 ./fa_bench --source "$work/k.cu" "${small[@]}"
-    sed 's/o\[d\] = /((half *)p.o)[-1] = __float2half(1.0f), o[d] = /' examples/plain.cu >"$work/k.cu"
-    run -1 ./fa_bench --source "$work/k.cu" "${small[@]}"
-}
-
 @test "an address finding names the tensor and the row; the sanitizer's whole report comes with --verbose, after it" {
     ! ldd ./fa_bench | grep -q libasan || skip "fa_bench is under AddressSanitizer itself"
     sed 's|k\[j \* p.k_stride_s + d\]|k[(j + 1) * p.k_stride_s + d]|' examples/plain.cu >"$work/k.cu"

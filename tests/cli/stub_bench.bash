@@ -13,7 +13,7 @@ make_stub() {
     printf '%064d' 1 >"$STUB/source.one"
     printf '%064d' 2 >"$STUB/source.two"
     touch "$STUB/wrong" "$STUB/flaky" "$STUB/runs"
-    cat >"$FA_BENCH" <<'STUB_END'
+    executable "$FA_BENCH" <<'STUB_END'
 #!/usr/bin/env bash
 # Shell words alone wherever they do: suites start this by the thousand.
 set -eu
@@ -169,7 +169,6 @@ write "$record\"vs\":$vs_record,\"provenance\":{$provenance}}"
 [[ $status != infeasible ]] || exit 3
 [[ $status == pass ]] || exit 1
 STUB_END
-    chmod +x "$FA_BENCH"
 }
 
 timed_runs() { # that were neither a probe nor a comparison nor a confirmation

@@ -4,12 +4,11 @@ load helper
 
 # A bench for which every kernel is wrong. It waits at the second of three for as long as a file is there.
 stub() {
-    cat >"$work/bench" <<END
+    executable "$work/bench" <<END
 #!/usr/bin/env bash
 [[ "\$*" != *scale_ignored* ]] || while [[ -e $work/wait ]]; do sleep 0.1; done
 exit 1
 END
-    chmod +x "$work/bench"
     export FA_BENCH=$work/bench
     wrong=(tests/wrong/run.sh --ordinary --jobs 1 --only no_max --only scale_ignored --only gqa_modulo
         --json "$work/wrong.json")
@@ -19,14 +18,12 @@ END
     stub
     : >"$work/wait"
     "${wrong[@]}" >"$work/out" 2>&1 &
-    local run=$! code=0
+    local run=$!
     until [ -e "$work/wrong.json" ]; do sleep 0.1; done
     jq -e '.kernels == 1 and .not_reached == ["scale_ignored", "gqa_modulo"]' "$work/wrong.json"
     kill -TERM $run
     rm "$work/wait"
-    wait $run || code=$?
-    cat "$work/out"
-    [ "$code" -eq 4 ]
+    exits 4 wait $run
     grep -q 'cut off: 1 kernels not reached: --resume goes on' "$work/out"
     jq -e '.kernels == 2 and .not_reached == ["gqa_modulo"]' "$work/wrong.json"
     run -0 "${wrong[@]}" --resume "$work/wrong.json"
