@@ -25,8 +25,8 @@ __device__ __forceinline__ void put(const fa_params &p, int i, unsigned word)
 __device__ __forceinline__ int small(int i) { return i * 37 % 13 - 6; }
 
 /* Several cases to a file: a line that begins with CASE(name begins one, and run_case<CASES>() after the last runs the
- * one of a number, after the statement `first`; the first case has 0. CASES: how many stand above, from the overload
- * with the highest rank (NVRTC has no __COUNTER__). */
+ * one of a number, between the statements `first` and `last`; the first case has 0. CASES: how many stand above, from
+ * the overload with the highest rank (NVRTC has no __COUNTER__). */
 template <int n>
 struct rank : rank<n - 1> {
 };
@@ -39,7 +39,7 @@ __device__ counted<0> cases(rank<0>);
 #define CASES (int(sizeof(cases(rank<100>()))) - 1)
 template <int number>
 struct numbered_case;
-#define NUMBERED_CASE(name, parameters, first, ...)       \
+#define NUMBERED_CASE(name, parameters, first, last, ...) \
     __device__ __noinline__ void name parameters;         \
     template <>                                           \
     struct numbered_case<CASES> {                         \
@@ -47,6 +47,7 @@ struct numbered_case;
         {                                                 \
             first;                                        \
             name(__VA_ARGS__);                            \
+            last;                                         \
         }                                                 \
     };                                                    \
     __device__ counted<CASES + 1> cases(rank<CASES + 1>); \

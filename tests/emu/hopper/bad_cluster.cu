@@ -1,40 +1,27 @@
 /* Kernels wrong in one way each, in clusters of two blocks. Marks as in bad.cu. */
 #include "cluster.cuh"
 
-#define WAIT_TOGETHER(bar) \
-    do {                   \
-        WAIT(bar, 0);      \
-        CLUSTER_SYNC();    \
-    } while (0)
-
 /* Shared memory of another block: PTX ISA, "Shared State Space"; CUDA C++ Programming Guide, "Distributed Shared
  * Memory" */
 
-CASE(read_before_it_has_begun)
+MEETING_CASE(read_before_it_has_begun)
 {
     unsigned value;
     GET(value, PEER(s)); /* HERE absent block */
     USE(value);
-    CLUSTER_SYNC();
 }
 
-CASE(written_before_it_has_begun)
-{
-    PUT(PEER(s + 4 * t), t); /* HERE absent block */
-    CLUSTER_SYNC();
-}
+MEETING_CASE(written_before_it_has_begun) { PUT(PEER(s + 4 * t), t); /* HERE absent block */ }
 
-CASE(reached_by_pointer_before_it_has_begun)
+MEETING_CASE(reached_by_pointer_before_it_has_begun)
 {
     USE(*cg::this_cluster().map_shared_rank(reinterpret_cast<int *>(s_b) + t, other)); /* HERE absent block */
-    CLUSTER_SYNC();
 }
 
-CASE(barrier_of_the_block_before_it_has_begun)
+MEETING_CASE(barrier_of_the_block_before_it_has_begun)
 {
     __syncthreads();
     PUT(PEER(s + 4 * t), t); /* HERE absent block */
-    CLUSTER_SYNC();
 }
 
 CASE(read_after_its_end)
@@ -91,27 +78,25 @@ CASE(no_such_block_by_pointer)
     USE(*cg::this_cluster().map_shared_rank(reinterpret_cast<int *>(s_b), 2)); /* HERE absent block */
 }
 
-CASE(address_of_another_block_as_its_own)
+MEETING_CASE(address_of_another_block_as_its_own)
 {
     unsigned value;
     CLUSTER_SYNC();
     asm volatile("ld.shared.u32 %0, [%1];" : "=r"(value) : "r"(PEER(s)) : "memory"); /* HERE illegal address */
     USE(value);
-    CLUSTER_SYNC();
 }
 
 /* Races between blocks: PTX ISA, "barrier.cluster", "Memory Consistency Model" */
 
-CASE(written_there_and_read_here)
+MEETING_CASE(written_there_and_read_here)
 {
     CLUSTER_SYNC();
     PUT(PEER(s + 4 * t), t); /* HERE data race */
     __syncthreads();
     USE(AT(t)); /* HERE data race */
-    CLUSTER_SYNC();
 }
 
-CASE(read_there_and_written_here)
+MEETING_CASE(read_there_and_written_here)
 {
     unsigned value;
     PUT(s + 4 * t, t);
@@ -119,15 +104,13 @@ CASE(read_there_and_written_here)
     GET(value, PEER(s + 4 * t)); /* HERE data race */
     USE(value);
     PUT(s + 4 * t, value); /* HERE data race */
-    CLUSTER_SYNC();
 }
 
-CASE(by_pointer_there_and_here)
+MEETING_CASE(by_pointer_there_and_here)
 {
     CLUSTER_SYNC();
     *cg::this_cluster().map_shared_rank(reinterpret_cast<int *>(s_b) + t, other) = t; /* HERE data race */
     USE(AT(t));                                                                       /* HERE data race */
-    CLUSTER_SYNC();
 }
 
 CASE(variable_there_and_here)
@@ -142,7 +125,7 @@ CASE(variable_there_and_here)
     (void)s_b;
 }
 
-CASE(relaxed_arrival)
+MEETING_CASE(relaxed_arrival)
 {
     unsigned value;
     PUT(s + 4 * t, t); /* HERE data race */
@@ -150,10 +133,9 @@ CASE(relaxed_arrival)
     CLUSTER_WAIT();
     GET(value, PEER(s + 4 * t)); /* HERE data race */
     USE(value);
-    CLUSTER_SYNC();
 }
 
-CASE(written_after_the_arrival)
+MEETING_CASE(written_after_the_arrival)
 {
     unsigned value;
     CLUSTER_ARRIVE();
@@ -161,10 +143,9 @@ CASE(written_after_the_arrival)
     CLUSTER_WAIT();
     GET(value, PEER(s + 4 * t)); /* HERE data race */
     USE(value);
-    CLUSTER_SYNC();
 }
 
-CASE(read_before_the_wait)
+MEETING_CASE(read_before_the_wait)
 {
     unsigned value;
     CLUSTER_SYNC();
@@ -173,10 +154,9 @@ CASE(read_before_the_wait)
     GET(value, PEER(s + 4 * t)); /* HERE data race */
     USE(value);
     CLUSTER_WAIT();
-    CLUSTER_SYNC();
 }
 
-CASE(atomic_there_and_read_here)
+MEETING_CASE(atomic_there_and_read_here)
 {
     if (t == 0)
         PUT(s, 0);
@@ -185,7 +165,6 @@ CASE(atomic_there_and_read_here)
         USE(AT(0)); /* HERE data race */
     else
         atomicAdd(cg::this_cluster().map_shared_rank(reinterpret_cast<int *>(s_b), 0), 1); /* HERE data race */
-    CLUSTER_SYNC();
 }
 
 /* The barrier of the cluster */
@@ -221,7 +200,7 @@ CASE(lanes_that_come_alone)
 
 /* Barrier objects of another block: PTX ISA, "mbarrier" */
 
-CASE(initialised_without_a_fence)
+MEETING_CASE(initialised_without_a_fence)
 {
     if (t == 0)
         INIT(b, 1);
@@ -230,10 +209,9 @@ CASE(initialised_without_a_fence)
     CLUSTER_WAIT();
     if (t == 0)
         ARRIVE_THERE(PEER(b)); /* HERE barrier not visible */
-    CLUSTER_SYNC();
 }
 
-CASE(initialised_later)
+MEETING_CASE(initialised_later)
 {
     CLUSTER_SYNC();
     if (t == 0) {
@@ -241,17 +219,15 @@ CASE(initialised_later)
         FENCE_INIT();
         ARRIVE_THERE(PEER(b)); /* HERE barrier not visible; HERE bad mbarrier */
     }
-    REJOIN();
 }
 
-READY_CASE(one_arrival_too_many)
+READY_MEETING_CASE(one_arrival_too_many)
 {
     if (t == 0 && mine == 0)
         EXPECT_BYTES(b, 16);
     REJOIN();
     if (t == 0 && mine == 1)
         ARRIVE_THERE(PEER(b)); /* HERE phase overrun */
-    REJOIN();
 }
 
 CASE(one_arrival_short)
@@ -264,14 +240,13 @@ CASE(one_arrival_short)
     WAIT_ALL(b, 0); /* HERE deadlock */
 }
 
-CASE(arrival_in_the_scope_of_the_block)
+MEETING_CASE(arrival_in_the_scope_of_the_block)
 {
     make_cluster_barriers(b, t, THREADS, 1);
     PUT(PEER(s + 4 * t), t); /* HERE data race */
     asm volatile("mbarrier.arrive.release.cta.shared::cluster.b64 _, [%0];" ::"r"(PEER(b)) : "memory");
     WAIT_ALL(b, 0);
     USE(AT(t)); /* HERE data race */
-    CLUSTER_SYNC();
 }
 
 READY_CASE(last_arrival_after_its_end)
@@ -280,53 +255,50 @@ READY_CASE(last_arrival_after_its_end)
         ARRIVE_THERE(PEER(b)); /* HERE absent block */
 }
 
-READY_CASE(stored_over_there)
+READY_MEETING_CASE(stored_over_there)
 {
     if (t == 0)
         PUT(PEER(b), 0); /* HERE ordinary access to a barrier */
-    REJOIN();
 }
 
 /* Copies to another block: PTX ISA, "cp.async.bulk" */
 
-READY_CASE(barrier_of_the_sender)
+READY_MEETING_CASE(barrier_of_the_sender)
 {
     fill(s_b, 1024, t);
     if (t == 0)
         COPY_THERE(PEER(s + 1024), s, 1024, b); /* HERE bad mbarrier */
-    REJOIN();
 }
 
-READY_CASE(sent_without_a_proxy_fence)
+READY_MEETING_CASE(sent_without_a_proxy_fence)
 {
     PUT(s + 4 * t, t); /* HERE missing proxy fence */
     __syncthreads();
     if (t == 0)
         SWAP_256(); /* HERE missing proxy fence */
-    WAIT_TOGETHER(b);
+    WAIT(b, 0);
 }
 
-READY_CASE(acquired_instead_of_released)
+READY_MEETING_CASE(acquired_instead_of_released)
 {
     PUT(s + 4 * t, t); /* HERE missing proxy fence */
     asm volatile("fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster;" ::: "memory");
     __syncthreads();
     if (t == 0)
         SWAP_256(); /* HERE missing proxy fence */
-    WAIT_TOGETHER(b);
+    WAIT(b, 0);
 }
 
-READY_CASE(words_read_before_they_are_received)
+READY_MEETING_CASE(words_read_before_they_are_received)
 {
     if (t == 0)
         EXPECT_BYTES(b, 4 * THREADS);
     SEND(PEER(s + 4 * t), t, PEER(b)); /* HERE data race */
     USE(AT(t));                        /* HERE data race */
     WAIT_ALL(b, 0);
-    CLUSTER_SYNC();
 }
 
-READY_CASE(fewer_pieces_than_expected)
+READY_MEETING_CASE(fewer_pieces_than_expected)
 {
     if (t == 0) {
         EXPECT_BYTES(b, 4 * 64);
@@ -337,46 +309,42 @@ READY_CASE(fewer_pieces_than_expected)
         for (unsigned done = 0; !done;)
             TEST(done, b, 0); /* HERE deadlock */
     __syncwarp();             /* HERE deadlock */
-    CLUSTER_SYNC();
 }
 
-READY_CASE(fewer_words_sent_than_expected)
+READY_MEETING_CASE(fewer_words_sent_than_expected)
 {
     if (t == 0)
         EXPECT_BYTES(b, 4 * THREADS);
     if (t > 0)
         SEND(PEER(s + 4 * t), t, PEER(b));
     WAIT_ALL(b, 0); /* HERE deadlock */
-    CLUSTER_SYNC();
 }
 
-READY_CASE(word_with_a_barrier_of_the_sender)
+READY_MEETING_CASE(word_with_a_barrier_of_the_sender)
 {
     if (t == 0) {
         EXPECT_BYTES(b, 4);
         SEND(PEER(s), t, b); /* HERE bad mbarrier */
     }
-    CLUSTER_SYNC();
 }
 
-READY_CASE(read_before_it_is_received)
+READY_MEETING_CASE(read_before_it_is_received)
 {
     fill(s_b, 1024, t);
     if (t == 0)
         SWAP_256(); /* HERE data race */
     __syncthreads();
     USE(AT(256 + t)); /* HERE data race */
-    WAIT_TOGETHER(b);
+    WAIT(b, 0);
 }
 
-READY_CASE(source_written_before_it_is_sent)
+READY_MEETING_CASE(source_written_before_it_is_sent)
 {
     fill(s_b, 1024, t);
     if (t == 0)
         SWAP_256();    /* HERE data race */
     WAIT(b, 0);        /* for what comes, not for what goes */
     PUT(s + 4 * t, 0); /* HERE data race */
-    CLUSTER_SYNC();
 }
 
 READY_CASE(ends_before_it_is_sent)
@@ -390,14 +358,13 @@ READY_CASE(ends_before_it_is_sent)
         WAIT(b, 0);
 }
 
-READY_CASE(mask_of_three_blocks)
+READY_MEETING_CASE(mask_of_three_blocks)
 {
     if (t == 0 && mine == 0)
         LOAD_TO_ALL(s, &p.k_map, b, 0, 7); /* HERE absent block */
-    REJOIN();
 }
 
-READY_CASE(one_block_expects_too_little)
+READY_MEETING_CASE(one_block_expects_too_little)
 {
     if (t == 0)
         EXPECT_BYTES(b, BOX_BYTES - 16 * mine);
@@ -405,10 +372,9 @@ READY_CASE(one_block_expects_too_little)
     if (t == 0 && mine == 0)
         LOAD_TO_ALL(s, &p.k_map, b, 0, 3); /* HERE transaction count; HERE deadlock */
     WAIT(b, 0);                            /* HERE deadlock */
-    CLUSTER_SYNC();
 }
 
-CASE(copied_to_all_before_they_have_begun)
+MEETING_CASE(copied_to_all_before_they_have_begun)
 {
     make_barriers(b, t, 1);
     if (t == 0) {
@@ -416,10 +382,9 @@ CASE(copied_to_all_before_they_have_begun)
         LOAD_TO_ALL(s + mine * BOX_BYTES, &p.k_map, b, 8 * mine, 3); /* HERE absent block */
     }
     WAIT(b, 0); /* HERE deadlock */
-    CLUSTER_SYNC();
 }
 
-READY_CASE(copied_to_all_but_one_does_not_wait)
+READY_MEETING_CASE(copied_to_all_but_one_does_not_wait)
 {
     if (t == 0)
         EXPECT_BYTES(b, BOX_BYTES);
@@ -428,10 +393,10 @@ READY_CASE(copied_to_all_but_one_does_not_wait)
     if (mine == 0)
         WAIT(b, 0);
     USE(AT(t)); /* HERE data race */
-    WAIT_TOGETHER(b);
+    WAIT(b, 0);
 }
 
-CASE(stage_freed_by_one_block_alone)
+MEETING_CASE(stage_freed_by_one_block_alone)
 {
     make_cluster_barriers(b, t, 1, THREADS);
     for (int i = 0; i < 2; i++) {
@@ -445,10 +410,9 @@ CASE(stage_freed_by_one_block_alone)
         ARRIVE(b + 8);
         WAIT(b + 8, i);
     }
-    CLUSTER_SYNC();
 }
 
-READY_CASE(filled_by_threads_there)
+READY_MEETING_CASE(filled_by_threads_there)
 {
     PUT(s + 4 * t, t); /* HERE missing proxy fence */
     CLUSTER_SYNC();
@@ -456,12 +420,12 @@ READY_CASE(filled_by_threads_there)
         EXPECT_BYTES(b, BOX_BYTES);
     if (t == 0 && mine == 0)
         LOAD_TO_ALL(s, &p.k_map, b, 0, 3); /* HERE missing proxy fence */
-    WAIT_TOGETHER(b);
+    WAIT(b, 0);
 }
 
 /* On the block's own memory */
 
-READY_CASE(reduction_read_before_the_wait)
+READY_MEETING_CASE(reduction_read_before_the_wait)
 {
     fill(s_b, 512, t);
     if (t == 0) {
@@ -469,10 +433,10 @@ READY_CASE(reduction_read_before_the_wait)
         ADD_UP(s + 256, s, 256, b); /* HERE data race */
     }
     USE(AT(64 + t)); /* HERE data race */
-    WAIT_TOGETHER(b);
+    WAIT(b, 0);
 }
 
-READY_CASE(reduction_over_what_threads_wrote)
+READY_MEETING_CASE(reduction_over_what_threads_wrote)
 {
     fill(s_b, 256, t);
     reinterpret_cast<unsigned *>(s_b + 256)[t] = t; /* HERE missing proxy fence */
@@ -481,7 +445,7 @@ READY_CASE(reduction_over_what_threads_wrote)
         EXPECT_BYTES(b, 256);
         ADD_UP(s + 256, s, 256, b); /* HERE missing proxy fence */
     }
-    WAIT_TOGETHER(b);
+    WAIT(b, 0);
 }
 
 HOPPER_KERNEL

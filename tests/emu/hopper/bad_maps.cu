@@ -13,16 +13,14 @@ CASE(changed_without_a_release)
         acquire_and_load(p, s, b, g); /* HERE missing proxy fence */
 }
 
-CASE(changed_without_an_acquire)
+COPIED_CASE(changed_without_an_acquire)
 {
-    copy_map_for_all(s_b, s, t);
     if (t == 64)
         load_box(p, s, b, g); /* HERE missing proxy fence */
 }
 
-CASE(changed_and_used_by_one_thread)
+COPIED_CASE(changed_and_used_by_one_thread)
 {
-    copy_map_for_all(s_b, s, t);
     if (t == 0) {
         acquire_and_load(p, s, b, g);
         WAIT(b, 0);
@@ -31,9 +29,8 @@ CASE(changed_and_used_by_one_thread)
     }
 }
 
-CASE(released_and_used_by_one_thread)
+COPIED_CASE(released_and_used_by_one_thread)
 {
-    copy_map_for_all(s_b, s, t);
     if (t == 0) {
         acquire_and_load(p, s, b, g);
         WAIT(b, 0);
@@ -43,9 +40,8 @@ CASE(released_and_used_by_one_thread)
     }
 }
 
-CASE(released_before_the_change)
+COPIED_CASE(released_before_the_change)
 {
-    copy_map_for_all(s_b, s, t);
     if (t == 0) {
         RELEASE(gpu);
         REPLACE_ADDRESS(global, g, p.q); /* HERE missing proxy fence */
@@ -63,18 +59,16 @@ CASE(acquired_before_the_change)
         load_box(p, s, b, g); /* HERE missing proxy fence */
 }
 
-CASE(another_map_acquired)
+COPIED_CASE(another_map_acquired)
 {
-    copy_map_for_all(s_b, s, t);
     if (t == 64) {
         ACQUIRE(gpu, &maps_g[4 + blockIdx.x].map);
         load_box(p, s, b, g); /* HERE missing proxy fence */
     }
 }
 
-CASE(acquired_by_a_thread_that_nobody_waits_for)
+COPIED_CASE(acquired_by_a_thread_that_nobody_waits_for)
 {
-    copy_map_for_all(s_b, s, t);
     if (t == 32)
         ACQUIRE(gpu, g);
     if (t == 64)
@@ -133,9 +127,8 @@ CASE(copied_before_the_lanes_have_met)
         COPY_MAP(g, s + MAP_PLACE, gpu); /* HERE data race */
 }
 
-CASE(changed_while_a_load_reads_it)
+COPIED_CASE(changed_while_a_load_reads_it)
 {
-    copy_map_for_all(s_b, s, t);
     if (t == 64)
         acquire_and_load(p, s, b, g);
     __syncthreads();

@@ -151,6 +151,7 @@ CASE(copied_by_threads_without_a_fence)
 
 /* Products: PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions" */
 
+/* Of the first warpgroup, which waits for all its products at the end. */
 #define PRODUCT_CASE(name)                                                                                           \
     __device__ __forceinline__ void name##_body(const fa_params &p, unsigned s, unsigned char *s_b, int t, float *d, \
                                                 unsigned *a);                                                        \
@@ -158,25 +159,22 @@ CASE(copied_by_threads_without_a_fence)
     {                                                                                                                \
         float d[4] = {0, 0, 0, 0};                                                                                   \
         unsigned a[4] = {0, 0, 0, 0};                                                                                \
-        if (t < 128)                                                                                                 \
+        if (t < 128) {                                                                                               \
             name##_body(p, s, s_b, t, d, a);                                                                         \
+            WG_FINISH();                                                                                             \
+        }                                                                                                            \
         (void)b;                                                                                                     \
     }                                                                                                                \
     __device__ __forceinline__ void name##_body(const fa_params &p, unsigned s, unsigned char *s_b, int t, float *d, \
                                                 unsigned *a)
 
-PRODUCT_CASE(no_fence_at_all)
-{
-    PRODUCT(d, s, s + A_BYTES); /* HERE missing wgmma.fence */
-    WG_FINISH();
-}
+PRODUCT_CASE(no_fence_at_all) { PRODUCT(d, s, s + A_BYTES); /* HERE missing wgmma.fence */ }
 
 PRODUCT_CASE(accumulator_written_after_the_fence)
 {
     WG_FENCE();
     d[1] = t;                   /* HERE missing wgmma.fence */
     PRODUCT(d, s, s + A_BYTES); /* HERE missing wgmma.fence */
-    WG_FINISH();
 }
 
 PRODUCT_CASE(accumulator_scaled_between_products)
@@ -184,7 +182,6 @@ PRODUCT_CASE(accumulator_scaled_between_products)
     MULTIPLY_AND_WAIT(d, s, s + A_BYTES);
     d[2] *= 0.5f;               /* HERE missing wgmma.fence */
     PRODUCT(d, s, s + A_BYTES); /* HERE missing wgmma.fence */
-    WG_FINISH();
 }
 
 PRODUCT_CASE(a_packed_after_the_fence)
@@ -192,21 +189,18 @@ PRODUCT_CASE(a_packed_after_the_fence)
     WG_FENCE();
     a[3] = t;                      /* HERE missing wgmma.fence */
     PRODUCT_RS(d, a, s + A_BYTES); /* HERE missing wgmma.fence */
-    WG_FINISH();
 }
 
 PRODUCT_CASE(accumulator_read_before_the_wait)
 {
     MULTIPLY(d, s, s + A_BYTES);
     USE(d[0]); /* HERE register of a product under way */
-    WG_WAIT(0);
 }
 
 PRODUCT_CASE(accumulator_written_before_the_wait)
 {
     MULTIPLY(d, s, s + A_BYTES);
     d[0] = 0; /* HERE register of a product under way */
-    WG_WAIT(0);
 }
 
 PRODUCT_CASE(wait_leaves_the_group)
@@ -214,7 +208,6 @@ PRODUCT_CASE(wait_leaves_the_group)
     MULTIPLY(d, s, s + A_BYTES);
     WG_WAIT(1);
     USE(d[0]); /* HERE register of a product under way */
-    WG_WAIT(0);
 }
 
 PRODUCT_CASE(wait_without_a_commit)
@@ -239,7 +232,6 @@ PRODUCT_CASE(accumulator_written_by_asm)
 {
     MULTIPLY(d, s, s + A_BYTES);
     asm volatile("mov.f32 %0, 0f3f800000;" : "=f"(d[0])); /* HERE register of a product under way */
-    WG_WAIT(0);
 }
 
 PRODUCT_CASE(a_packed_by_asm)
@@ -248,7 +240,6 @@ PRODUCT_CASE(a_packed_by_asm)
     PRODUCT_RS(d, a, s + A_BYTES);
     WG_COMMIT();
     asm volatile("mov.b32 %0, %1;" : "=r"(a[2]) : "r"(t)); /* HERE register of a product under way */
-    WG_WAIT(0);
 }
 
 PRODUCT_CASE(accumulator_scaled_by_asm)
@@ -256,17 +247,20 @@ PRODUCT_CASE(accumulator_scaled_by_asm)
     WG_FENCE();
     asm volatile("mul.f32 %0, %0, 0f3f000000;" : "+f"(d[2])); /* HERE missing wgmma.fence */
     PRODUCT(d, s, s + A_BYTES);                               /* HERE missing wgmma.fence */
-    WG_FINISH();
 }
 
-PRODUCT_CASE(product_left) { MULTIPLY(d, s, s + A_BYTES); /* HERE wgmma left */ }
+CASE(product_left)
+{
+    float d[4] = {0, 0, 0, 0};
+    if (t < 128)
+        MULTIPLY(d, s, s + A_BYTES); /* HERE wgmma left */
+}
 
 PRODUCT_CASE(matrix_written_before_the_wait)
 {
     MULTIPLY(d, s, s + A_BYTES); /* HERE data race */
     if (t == 5)
         s_b[A_BYTES + 3] = 0; /* HERE data race */
-    WG_WAIT(0);
 }
 
 PRODUCT_CASE(matrix_freed_with_a_group_under_way)
@@ -292,7 +286,6 @@ PRODUCT_CASE(half_a_warp)
     WG_FENCE();
     if (t % 32 < 16)
         PRODUCT(d, s, s + A_BYTES); /* HERE partial warp */
-    WG_FINISH();
 }
 
 CASE(a_warp_is_missing)

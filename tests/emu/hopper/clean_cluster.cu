@@ -43,7 +43,7 @@ CASE(histogram)
         EXPECT(bins[t] == 2 * THREADS / 16);
 }
 
-CASE(fence_before_a_relaxed_arrival)
+MEETING_CASE(fence_before_a_relaxed_arrival)
 {
     unsigned value;
     PUT(s + 4 * t, t);
@@ -52,10 +52,9 @@ CASE(fence_before_a_relaxed_arrival)
     CLUSTER_WAIT();
     GET(value, PEER(s + 4 * t));
     EXPECT((int)value == t);
-    CLUSTER_SYNC();
 }
 
-CASE(work_between_arrival_and_wait)
+MEETING_CASE(work_between_arrival_and_wait)
 {
     unsigned value;
     PUT(s + 4 * t, t);
@@ -64,7 +63,6 @@ CASE(work_between_arrival_and_wait)
     CLUSTER_WAIT();
     GET(value, PEER(s + 4 * t));
     EXPECT((int)value == t);
-    CLUSTER_SYNC();
 }
 
 CASE(a_block_ends_before)
@@ -76,7 +74,7 @@ CASE(a_block_ends_before)
     USE(t);
 }
 
-CASE(arrivals_at_each_other)
+MEETING_CASE(arrivals_at_each_other)
 {
     make_cluster_barriers(b, t, THREADS, THREADS);
     for (int i = 0; i < 4; i++) { /* barriers in turn: every thread sees each phase of both end */
@@ -85,10 +83,9 @@ CASE(arrivals_at_each_other)
         WAIT_ALL(b + 8 * (i % 2), i / 2);
         EXPECT(AT(256 * (i % 2) + (t ^ 9)) == i + (t ^ 9));
     }
-    CLUSTER_SYNC();
 }
 
-CASE(a_flag)
+MEETING_CASE(a_flag)
 {
     unsigned seen = 0;
     if (t == 0)
@@ -103,10 +100,9 @@ CASE(a_flag)
             asm volatile("ld.acquire.cluster.shared::cta.u32 %0, [%1];" : "=r"(seen) : "r"(s) : "memory");
         EXPECT(AT(16) == 77);
     }
-    REJOIN();
 }
 
-CASE(sent_and_acknowledged)
+MEETING_CASE(sent_and_acknowledged)
 {
     make_cluster_barriers(b, t, 1, THREADS);
     for (int i = 0; i < 3; i++) {
@@ -120,12 +116,11 @@ CASE(sent_and_acknowledged)
         ARRIVE_THERE(PEER(b + 8)); /* the other block may send again */
         WAIT_ALL(b + 8, i % 2);
     }
-    CLUSTER_SYNC();
 }
 
 /* Every block loads a half of each stage for both: full barriers b, empty ones b + 8, of which both blocks' threads
  * await the readers of both. */
-CASE(ring_for_all)
+MEETING_CASE(ring_for_all)
 {
     make_cluster_barriers(b, t, 1, 2);
     if (t == 32)
@@ -145,11 +140,10 @@ CASE(ring_for_all)
             if (t < 2)
                 ARRIVE_THERE(peer(b + 8, t));
         }
-    REJOIN();
 }
 
 /* A release is half a fence of the proxy: what its thread wrote reaches copies out of its shared memory. */
-READY_CASE(released_to_the_async_proxy)
+READY_MEETING_CASE(released_to_the_async_proxy)
 {
     reinterpret_cast<int *>(s_b)[t] = t + 7 * mine;
     asm volatile("fence.proxy.async::generic.release.sync_restrict::shared::cta.cluster;" ::: "memory");
@@ -159,10 +153,9 @@ READY_CASE(released_to_the_async_proxy)
     WAIT_ALL(b, 0);
     asm volatile("fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster;" ::: "memory");
     EXPECT(AT(256 + t) == t + 7 * (int)other);
-    CLUSTER_SYNC();
 }
 
-READY_CASE(pieces_to_the_other_block)
+READY_MEETING_CASE(pieces_to_the_other_block)
 {
     for (int i = 0; i < 4; i++)
         reinterpret_cast<int *>(s_b)[i * 64 + t] = i + t + 100 * mine;
@@ -175,11 +168,10 @@ READY_CASE(pieces_to_the_other_block)
             COPY_THERE(PEER(s + 1024 + 256 * i), s + 256 * i, 256, PEER(b));
     WAIT_ALL(b, 0);
     EXPECT(AT(256 + 128 + (t ^ 5)) == 2 + (t ^ 5) + 100 * (int)other);
-    CLUSTER_SYNC();
 }
 
 /* Every thread's word to the other block, one by one and four together; st.async needs no proxy fence. */
-READY_CASE(words_sent)
+READY_MEETING_CASE(words_sent)
 {
     reinterpret_cast<unsigned *>(s_b)[t] = 0;
     CLUSTER_SYNC();
@@ -193,10 +185,9 @@ READY_CASE(words_sent)
     WAIT_ALL(b, 0);
     EXPECT(AT(t ^ 9) == 100 * (int)other + (t ^ 9));
     EXPECT(AT(256 + 4 * (t ^ 9) + 3) == (t ^ 9) + 1);
-    CLUSTER_SYNC();
 }
 
-READY_CASE(sums_sent)
+READY_MEETING_CASE(sums_sent)
 {
     reinterpret_cast<unsigned *>(s_b)[t] = t;
     reinterpret_cast<unsigned *>(s_b + 256)[t] = t + 100 * mine;
@@ -209,10 +200,9 @@ READY_CASE(sums_sent)
     SEND_SUM(peer(s + 512, 0), t, peer(b, 0));
     WAIT_ALL(b, 0);
     EXPECT(mine == 1 || AT(t) == t + t + t + 100);
-    CLUSTER_SYNC();
 }
 
-READY_CASE(sent_to_itself)
+READY_MEETING_CASE(sent_to_itself)
 {
     if (t == 0) {
         EXPECT_BYTES(b, 1024);
@@ -223,7 +213,6 @@ READY_CASE(sent_to_itself)
     WAIT(b, 0);
     WAIT(b + 8, 0);
     EXPECT(AT(t) == AT(256 + t));
-    CLUSTER_SYNC();
 }
 
 CASE(dependent_launches)

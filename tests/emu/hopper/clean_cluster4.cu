@@ -21,17 +21,16 @@ __device__ __forceinline__ void begin(unsigned char *s_b, unsigned b, int t, uns
     CLUSTER_SYNC();
 }
 
-CASE(around_the_ring)
+MEETING_CASE(around_the_ring)
 {
     begin(s_b, b, t, PIECES * PIECE_BYTES);
     if (t == 33)
         send_pieces(s, b, (mine + 1) % CLUSTER, 0);
     WAIT_ALL(b, 0);
     EXPECT(AT(SENT / 4 + t) == 100 * (int)((mine + 3) % CLUSTER) + t);
-    CLUSTER_SYNC();
 }
 
-CASE(one_block_collects)
+MEETING_CASE(one_block_collects)
 {
     begin(s_b, b, t, mine == 2 ? CLUSTER * PIECES * PIECE_BYTES : 0);
     if (t == 0)
@@ -41,10 +40,9 @@ CASE(one_block_collects)
         for (int rank = 0; rank < CLUSTER; rank++)
             EXPECT(AT(SENT / 4 + rank * 64 + t) == 100 * rank + t);
     }
-    CLUSTER_SYNC();
 }
 
-CASE(one_lane_polls_for_its_warp)
+MEETING_CASE(one_lane_polls_for_its_warp)
 {
     begin(s_b, b, t, PIECES * PIECE_BYTES);
     if (t == 32)
@@ -55,10 +53,9 @@ CASE(one_lane_polls_for_its_warp)
     __syncwarp();
     WAIT_ALL(b, 0); /* the other lanes acquire the bytes */
     EXPECT(AT(SENT / 4 + t) == 100 * (int)(mine ^ 3) + t);
-    CLUSTER_SYNC();
 }
 
-CASE(one_lane_polls_another_block)
+MEETING_CASE(one_lane_polls_another_block)
 {
     unsigned seen = 0;
     reinterpret_cast<int *>(s_b)[t] = 0;
@@ -72,7 +69,6 @@ CASE(one_lane_polls_another_block)
     __syncwarp();
     if (t == 0)
         asm volatile("st.release.cluster.shared::cluster.u32 [%0], %1;" ::"r"(peer(s, mine)), "r"(1) : "memory");
-    CLUSTER_SYNC();
 }
 
 HOPPER_KERNEL

@@ -65,9 +65,8 @@ CASE(released_by_one_for_the_warp)
     WAIT(b, 0);
 }
 
-CASE(acquired_for_the_block)
+COPIED_CASE(acquired_for_the_block)
 {
-    copy_map_for_all(s_b, s, t);
     for (int i = 0; i < 3; i++) {
         if (t >= 32 && t < 64)
             ACQUIRE(cluster, g);

@@ -25,6 +25,10 @@ namespace cg = cooperative_groups;
         CLUSTER_SYNC(); \
     } while (0)
 
+/* At the end of which the blocks meet */
+#define MEETING_CASE(name) CASE_BETWEEN(name, (void)0, REJOIN())
+#define READY_MEETING_CASE(name) CASE_BETWEEN(name, READY, REJOIN())
+
 __device__ __forceinline__ unsigned block_rank()
 {
     unsigned rank;

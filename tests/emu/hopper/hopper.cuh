@@ -14,14 +14,15 @@ FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = 32768, .cluster = CLUST
 typedef unsigned long long u64;
 
 /* s: the block's shared memory, b: two barrier objects in it, as addresses; s_b: s as a pointer; t: the thread */
-#define CASE_AFTER(name, first) \
-    NUMBERED_CASE(name, (const fa_params &p, unsigned s, unsigned b, unsigned char *s_b, int t), first, p, s, b, s_b, t)
-#define CASE(name) CASE_AFTER(name, (void)0)
+#define CASE_BETWEEN(name, first, last)                                                                                \
+    NUMBERED_CASE(name, (const fa_params &p, unsigned s, unsigned b, unsigned char *s_b, int t), first, last, p, s, b, \
+                  s_b, t)
+#define CASE(name) CASE_BETWEEN(name, (void)0, (void)0)
 /* The barriers are ready, of one arrival each. */
 #ifndef READY
 #define READY make_barriers(b, t, 1)
 #endif
-#define READY_CASE(name) CASE_AFTER(name, READY)
+#define READY_CASE(name) CASE_BETWEEN(name, READY, (void)0)
 /* A statement of thread 0, or of warp 0, is all of the case. */
 #define SHORT_CASE(kind, name, threads, statement) \
     kind(name)                                     \

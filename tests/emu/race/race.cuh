@@ -5,7 +5,8 @@
 constexpr int THREADS = 128;
 FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = 4096);
 
-#define CASE(name) NUMBERED_CASE(name, (const fa_params &p, int *s, unsigned *o_g, int t), (void)0, p, s, o_g, t)
+#define CASE(name) \
+    NUMBERED_CASE(name, (const fa_params &p, int *s, unsigned *o_g, int t), (void)0, (void)0, p, s, o_g, t)
 
 /* Each thread writes its word of s, and reads that of another; `between` stands between. */
 #define WORDS_CASE(name, between, other) \
