@@ -24,7 +24,7 @@ typedef long long fa_i64;
 enum {
     FA_GRID_TILES = 0,      /* blocks = ceil(seq_q / m) * heads * batch * splits, in grid.x */
     FA_GRID_PERSISTENT = 1, /* blocks = min(that, sm_count * blocks_per_sm) */
-    FA_GRID_KEYS = 2,       /* backward: blocks = ceil(seq_kv / n) * heads (pack_heads: kv_heads) * batch */
+    FA_GRID_KEYS = 2,       /* backward: blocks = ceil(seq_kv / n) * heads (pack_heads: kv_heads) * batch * splits */
 };
 
 /* Element types of the tensors (--dtype). */

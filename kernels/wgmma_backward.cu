@@ -11,13 +11,16 @@
  * Loads: a third warpgroup brings Q, K and V by TMA, and dO and the rows' numbers by cp.async: no map describes dO.
  * Around it: fa_before and fa_after of mma/gradients.cuh.
  * Builds on: mma_backward, wgmma.
- * Knobs: stages. Fixed: warps 12; m 128 up to dim 64, else 64; n 128 up to dim 128, else 64.
+ * Splits: where blocks are few, a cluster of them shares a K/V head's keys. Each has a part of the query tiles, and at
+ *   the end stores dK and dV of a part of the keys, which it sums over the shared memory of all.
+ * Knobs: stages, splits. Fixed: warps 12; m 128 up to dim 64, else 64; n 128 up to dim 128, else 64.
  * Limits: dim a multiple of 8 up to 256, dim-v up to dim; rows on 16 bytes; lengths, windows, chunks, softcap, sinks,
  *   ALiBi. */
 #include "wgmma/backward.cuh"
 
 FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = SMEM_BYTES, .grid = FA_GRID_KEYS,
-               .workspace_bytes_per_block = static_cast<fa_i64>(M) * WORKSPACE_BYTES_PER_ROW, .tma_q_rows = M,
+               .cluster = SPLITS > 1 ? SPLITS : 0,
+               .workspace_bytes_per_block = static_cast<fa_i64>(M / SPLITS) * WORKSPACE_BYTES_PER_ROW, .tma_q_rows = M,
                .tma_k_rows = N, .tma_v_rows = N, .tma_cols = 64, .nondeterministic = !DETERMINISTIC, .pack_heads = 1,
                .serves_bf16 = 1,
                .serves = FA_FEATURE_VARLEN | FA_FEATURE_WINDOW | FA_FEATURE_CHUNK | FA_FEATURE_SOFTCAP |
@@ -140,6 +143,13 @@ __device__ __forceinline__ void consume(const fa_params &p, const key_block &blo
     for (; loop.left > 0; advance(loop, block))
         consume_tile(p, block, w, loop, at, smem);
     tma_store_wait_read();
+    if constexpr (SPLITS > 1) {
+        bar_sync(BAR_DS, CONSUMERS); /* all products of the block are over */
+        put_sums(w.dk, smem, group * 64, 0, thread);
+        put_sums(w.dv, smem, group * 64, DIM_PAD, thread);
+        store_shares(p, block, at.base);
+        return;
+    }
     store_sums<false>(w.dk, p, block, block.key0 + group * 64, at.base + DQ_AT + group * DQ_BYTES, thread);
     store_sums<true>(w.dv, p, block, block.key0 + group * 64, at.base + DQ_AT + group * DQ_BYTES, thread);
 }
@@ -237,6 +247,12 @@ __device__ __forceinline__ void consume_shared(const fa_params &p, const key_blo
         add_parts(p, block, before, at, smem, DV, thread);
     }
     tma_store_wait_read();
+    if constexpr (SPLITS > 1) {
+        bar_sync(BAR_DS, CONSUMERS);
+        put_sums(sums, smem, 0, DV ? DIM_PAD : 0, thread);
+        store_shares(p, block, at.base);
+        return;
+    }
     store_sums<DV>(sums, p, block, block.key0, at.base + DQ_AT + DV * DQ_BYTES, thread);
 }
 

@@ -202,18 +202,20 @@ struct key_block {
     bool aligned; /* rows that are read start at multiples of 16 bytes */
 };
 
-/* False: no work. LONGEST_FIRST: with the causal mask the first keys of a head meet the most query tiles. So the blocks
- * of the last heads, a wave or two, go by tiles of keys, not by heads. More heads at once would not stay in L2. */
+/* False: no work. FA_SPLITS blocks in a row have the same keys. LONGEST_FIRST: with the causal mask the first keys of a
+ * head meet the most query tiles. So the blocks of the last heads, a wave or two, go by tiles of keys, not by heads.
+ * More heads at once would not stay in L2. */
 template <bool LONGEST_FIRST = false>
 __device__ __forceinline__ bool find_keys(key_block &block, const fa_params &p)
 {
-    const unsigned heads = (HAS_VARLEN ? 1 : p.batch) * p.kv_heads, tiles = gridDim.x / heads;
-    unsigned unit = blockIdx.x / tiles;
-    int tile = blockIdx.x - unit * tiles;
+    const unsigned heads = (HAS_VARLEN ? 1 : p.batch) * p.kv_heads, tiles = gridDim.x / FA_SPLITS / heads;
+    const unsigned at = blockIdx.x / FA_SPLITS;
+    unsigned unit = at / tiles;
+    int tile = at - unit * tiles;
     if constexpr (LONGEST_FIRST) {
-        const unsigned waves = tiles < 16 ? 1 : 2, last = min(heads, ceil_div(waves * p.sm_count, tiles));
+        const unsigned waves = tiles < 16 ? 1 : 2, last = min(heads, ceil_div(waves * p.sm_count, tiles * FA_SPLITS));
         if (unit >= heads - last) {
-            const unsigned i = blockIdx.x - (heads - last) * tiles;
+            const unsigned i = at - (heads - last) * tiles;
             tile = i / last, unit = heads - last + i - tile * last;
         }
     }

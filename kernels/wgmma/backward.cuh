@@ -6,8 +6,8 @@
 #include "mma/gradients.cuh"
 #include "shared/hopper.cuh"
 
-constexpr int M = FA_M, N = FA_N, STAGES = FA_STAGES;
-constexpr int BOXES = ceil_div(FA_DIM, 64), DIM_PAD = BOXES * 64; /* boxes of 64 columns, zero past dim */
+constexpr int M = FA_M, N = FA_N, STAGES = FA_STAGES, SPLITS = FA_SPLITS; /* splits: blocks of a cluster */
+constexpr int BOXES = ceil_div(FA_DIM, 64), DIM_PAD = BOXES * 64;         /* boxes of 64 columns, zero past dim */
 constexpr int BOXES_V = ceil_div(FA_DIM_V, 64), DIM_PAD_V = BOXES_V * 64;
 constexpr bool SHARED_KEYS = BOXES > 2; /* by the warpgroups: each owns dK or dV of them */
 constexpr bool BY_COLUMNS = BOXES > 1;  /* a part of dQ: 64 columns, or 64 rows */
@@ -20,7 +20,8 @@ static_assert(M == (BY_COLUMNS ? 64 : 128), "m must be 128, above dim 64 it must
 static_assert(N == (SHARED_KEYS ? 64 : 128), "n must be 128, above dim 128 it must be 64");
 static_assert(FA_WARPS == 12, "wgmma_backward: warps must be 12: two warpgroups that compute, one that loads");
 static_assert(STAGES == 1 || STAGES == 2, "wgmma_backward: stages must be 1 or 2");
-static_assert(FA_SPLITS == 1 && FA_MAXREG == 0 && !FA_ACC_FP16, "wgmma_backward: splits 1, maxreg 0, acc fp32");
+static_assert(SPLITS == 1 || SPLITS == 2 || SPLITS == 4 || SPLITS == 8, "wgmma_backward: splits must be 1, 2, 4 or 8");
+static_assert(FA_MAXREG == 0 && !FA_ACC_FP16, "wgmma_backward: maxreg 0, acc fp32");
 
 constexpr int BOX_ROW_BYTES = 128, K_BOX_BYTES = N * BOX_ROW_BYTES, Q_BOX_BYTES = M * BOX_ROW_BYTES;
 constexpr int K_BYTES = BOXES * K_BOX_BYTES, V_BYTES = BOXES_V * K_BOX_BYTES;
@@ -35,6 +36,8 @@ constexpr int DS_AT = Q_AT + STAGES * Q_BYTES + DO_STAGES * DO_BYTES, DQ_AT = DS
 constexpr int S_AT = DQ_AT + 2 * DQ_BYTES, ROWS_AT = S_AT + (SHARED_KEYS ? M * N * 4 : 0);
 constexpr int BARS_AT = ROWS_AT + DO_STAGES * M * 8;
 constexpr int SMEM_BYTES = 1024 + BARS_AT + 8 * (1 + 2 * STAGES + (SHARED_KEYS ? 2 * DO_STAGES : 0));
+constexpr int SUM_COLUMNS = DIM_PAD + DIM_PAD_V; /* of dK, then of dV, in FP32 from the base on */
+static_assert(SPLITS == 1 || N * SUM_COLUMNS * 4 <= ROWS_AT, "wgmma_backward: a block's dK and dV must fit");
 constexpr int LOADERS = 128, CONSUMERS = 256;
 constexpr int PRODUCER_REGISTERS = 24, CONSUMER_REGISTERS = 240;
 constexpr bool CAUSAL_ALONE = FA_CAUSAL && !HAS_FIRST_KEY && !HAS_VARLEN;
@@ -49,7 +52,7 @@ struct shared_layout {
     unsigned base, keys_bar, full_bar, empty_bar;
 };
 
-/* The query tiles of a block, heads outermost; count: those that are over. */
+/* The query tiles of a block, its share of those of its keys, heads outermost; count: those that are over. */
 struct query_loop {
     int head, tile, left, count;
     unsigned group; /* query heads of a K/V head */
@@ -58,6 +61,13 @@ struct query_loop {
 __device__ __forceinline__ query_loop first_query_tile(const fa_params &p, const key_block &block)
 {
     const int group = p.heads / p.kv_heads;
+    if constexpr (SPLITS > 1) {
+        const int tiles = block.end - block.begin, share = blockIdx.x % SPLITS;
+        const int first = tiles * group * share / SPLITS, end = tiles * group * (share + 1) / SPLITS;
+        const int heads_over = tiles > 0 ? first / tiles : 0;
+        return {block.kv_head * group + heads_over, block.begin + first - heads_over * tiles, end - first, 0,
+                static_cast<unsigned>(group)};
+    }
     return {block.kv_head * group, block.begin, (block.end - block.begin) * group, 0, static_cast<unsigned>(group)};
 }
 
@@ -276,4 +286,67 @@ __device__ __forceinline__ void store_sums(const float (&sums)[REGISTERS], const
                 st_global_16(rows_g + row * strides[2] + box * 64, chunk);
         }
     }
+}
+
+/* Where a sum of dK or dV waits for the other blocks: four neighbouring keys fall in different banks. */
+__device__ __forceinline__ int place_of_sum(int key, int column)
+{
+    return (key * SUM_COLUMNS + (column ^ key % 4 * 8)) * 4;
+}
+
+/* A warpgroup's dK or dV of 64 keys to the block's sums. */
+template <int REGISTERS>
+__device__ __forceinline__ void put_sums(const float (&sums)[REGISTERS], unsigned char *smem, int key0, int column0,
+                                         int thread)
+{
+    const int key = key0 + thread / 32 * 16 + thread % 32 / 4;
+#pragma unroll
+    for (int i = 0; i < REGISTERS; i += 2)
+        *reinterpret_cast<float2 *>(smem + place_of_sum(key + i / 2 % 2 * 8, column0 + i / 4 * 8) + thread % 4 * 8) =
+            make_float2(sums[i], sums[i + 1]);
+}
+
+/* Waits for all threads of the cluster that have not ended; what they did before is seen after it. Whole warps call. */
+__device__ __forceinline__ void cluster_sync()
+{
+    asm volatile("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+
+/* Four floats at this place in the shared memory of a block of the cluster. */
+__device__ __forceinline__ float4 ld_block_shared(unsigned from_s, unsigned block)
+{
+    float4 x;
+    asm volatile("{\n\t.reg .u32 there;\n\tmapa.shared::cluster.u32 there, %4, %5;\n\t"
+                 "ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [there];\n\t}"
+                 : "=f"(x.x), "=f"(x.y), "=f"(x.z), "=f"(x.w)
+                 : "r"(from_s), "r"(block)
+                 : "memory");
+    return x;
+}
+
+/* Each block of the cluster stores dK and dV of its share of the keys: what all blocks have, added in their order. */
+__device__ __forceinline__ void store_shares(const fa_params &p, const key_block &block, unsigned base)
+{
+    constexpr int KEYS = N / SPLITS, CHUNKS = SUM_COLUMNS / 4;
+    cluster_sync();
+#pragma unroll 2
+    for (int i = threadIdx.x; i < KEYS * CHUNKS; i += CONSUMERS) {
+        const int key = blockIdx.x % SPLITS * KEYS + i / CHUNKS, place = i % CHUNKS * 4;
+        const bool dv = place >= DIM_PAD;
+        float4 sum = {};
+#pragma unroll
+        for (int share = 0; share < SPLITS; ++share) {
+            const float4 part = ld_block_shared(base + place_of_sum(key, place), share);
+            sum.x += part.x, sum.y += part.y, sum.z += part.z, sum.w += part.w;
+        }
+        const int column = place - (dv ? DIM_PAD : 0);
+        const fa_i64 *strides = p.grad_stride[dv ? 3 : 2];
+        const float factor = dv ? 1.0f : p.scale;
+        fa_element *head_g = key_rows(dv ? p.dv : p.dk, block.seq, strides[0], strides[1], strides[2], block.kv_head);
+        if (block.key0 + key < block.seq.seq_kv && column < (dv ? FA_DIM_V : FA_DIM))
+            *reinterpret_cast<uint2 *>(head_g + (block.key0 + key) * strides[2] + column) = {
+                pack_elements(sum.x * factor, sum.y * factor), pack_elements(sum.z * factor, sum.w * factor)};
+    }
+    __syncwarp();
+    cluster_sync(); /* no block ends while another reads its sums */
 }

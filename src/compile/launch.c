@@ -65,7 +65,7 @@ static int64_t blocks_of_keys(const fa_module *module, const fa_problem *problem
     const int64_t n = module->info.n, heads = module->info.pack_heads ? problem->kv_heads : problem->heads;
     const bool unlike = problem->lengths != NULL;
     const int64_t rows = fa_problem_stored_kv(problem) + (unlike ? problem->batch : 1) * (n - 1);
-    return rows / n * heads * fa_problem_stored_batch(problem);
+    return rows / n * heads * fa_problem_stored_batch(problem) * (module->info.splits > 1 ? module->info.splits : 1);
 }
 
 int32_t fa_launch_steps(const fa_launch *launch) { return launch->plan.count > 0 ? launch->plan.count : 1; }

@@ -64,6 +64,12 @@ static int64_t query_tiles(const fa_knobs *knobs, const fa_problem *problem)
     return (int64_t)problem->batch * problem->heads * ((problem->seq_q + knobs->m - 1) / knobs->m);
 }
 
+/* Blocks of one a multiprocessor, the longest first. */
+static double time_of_waves(double waves, double longest, double shortest)
+{
+    return fmax(longest, waves * (longest + shortest) / 2 + (ceil(waves) - waves) * shortest);
+}
+
 /* What `splits` parts of every query tile take on blocks of one a multiprocessor that take the longest parts first, in
  * key tiles. A part has a begin and an end; parts are combined. */
 static double time_of_splits(const fa_knobs *knobs, const fa_problem *problem, int32_t sm_count, int32_t splits)
@@ -73,8 +79,7 @@ static double time_of_splits(const fa_knobs *knobs, const fa_problem *problem, i
     const double waves = (double)tiles * splits / sm_count, fixed = begin_end + combine;
     const double per_key = 1.0 / knobs->n / splits;
     const double keys_of_first = problem->causal ? fmax(0, problem->seq_kv - problem->seq_q) : problem->seq_kv;
-    const double longest = problem->seq_kv * per_key + fixed, shortest = keys_of_first * per_key + fixed;
-    return fmax(longest, waves * (longest + shortest) / 2 + (ceil(waves) - waves) * shortest);
+    return time_of_waves(waves, problem->seq_kv * per_key + fixed, keys_of_first * per_key + fixed);
 }
 
 static int32_t choose_balanced_splits(const fa_knobs *knobs, const fa_problem *problem, int32_t sm_count, int32_t most)
@@ -82,6 +87,38 @@ static int32_t choose_balanced_splits(const fa_knobs *knobs, const fa_problem *p
     int32_t best = 1;
     for (int32_t splits = 2; splits <= most; splits++)
         if (time_of_splits(knobs, problem, sm_count, splits) < 0.97 * time_of_splits(knobs, problem, sm_count, best))
+            best = splits;
+    return best;
+}
+
+/* What gradients take where `splits` blocks share n keys of a K/V head, each with a part of the query tiles that see
+ * them, in query tiles. The causal mask leaves few rows to the last keys, a window or a chunk few to all. A block
+ * begins and ends; the parts of dK and dV are added. */
+static double time_of_shared_keys(const fa_knobs *knobs, const fa_problem *problem, int32_t sm_count, int32_t splits)
+{
+    const double fixed = splits > 1 ? 6 : 5, keys = knobs->n;
+    double most = fmin(problem->seq_q, problem->causal ? problem->seq_kv : INFINITY);
+    if (problem->chunk > 0)
+        most = fmin(most, problem->chunk + keys);
+    if (problem->windowed && problem->window_left >= 0 && problem->window_right >= 0)
+        most = fmin(most, problem->window_left + problem->window_right + keys);
+    const double least = problem->causal ? fmin(most, keys) : most;
+    const double blocks = ceil(problem->seq_kv / keys) * problem->kv_heads * problem->batch * splits;
+    const double per_row = (double)problem->heads / problem->kv_heads / knobs->m / splits;
+    const double waves = blocks / sm_count, longest = most * per_row + fixed, shortest = least * per_row + fixed;
+    if (problem->deterministic) { /* blocks wait for those before them: each wave for its longest */
+        const double count = ceil(waves);
+        return count * longest - (longest - shortest) * count * (count - 1) / 2 / waves;
+    }
+    return time_of_waves(waves, longest, shortest);
+}
+
+static int32_t choose_shared_keys(const fa_knobs *knobs, const fa_problem *problem, int32_t sm_count)
+{
+    int32_t best = 1;
+    for (int32_t splits = 2; splits <= 8; splits *= 2) /* a cluster has 8 blocks at most */
+        if (time_of_shared_keys(knobs, problem, sm_count, splits) <
+            0.97 * time_of_shared_keys(knobs, problem, sm_count, best))
             best = splits;
     return best;
 }
@@ -107,6 +144,8 @@ int32_t fa_splits_choose(const fa_kernel_row *row, const fa_knobs *knobs, const 
     enum { SPLIT_KEYS = 1024, PACKED_SPLIT_KEYS = 256, BALANCED_SPLIT_KEYS = 512, SPLITS_MAX = 64 };
     if (row == NULL || row->space.splits == NULL)
         return 1;
+    if (row->traits.backward)
+        return choose_shared_keys(knobs, of, sm_count);
     const int32_t keys = row->traits.pack_heads ? PACKED_SPLIT_KEYS
                          : row->traits.wgmma    ? BALANCED_SPLIT_KEYS
                                                 : SPLIT_KEYS;

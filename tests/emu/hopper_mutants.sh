@@ -80,12 +80,15 @@ tile[wgmma_backward]="--op backward --n 128 --warps 12 --stages 2 --batch 1 --he
 backward=("--race --schedule random --m 128 --seq 300 --seq-kv 140" "--race --schedule descending --m 128 --seq 300"
     "--race --schedule ascending --m 128 --seq 300 --stages 1" "--schedule random --m 128 --seq 300 --seq-kv 140"
     "--race --schedule greedy --dim 128 --m 64 --seq 200 --seq-kv 140 --causal"
-    "--race --schedule descending --m 128 --seq 300 --deterministic")
+    "--race --schedule descending --m 128 --seq 300 --deterministic"
+    "--race --schedule random --dim 128 --m 64 --seq 200 --splits 2"
+    "--race --schedule greedy --m 128 --seq 300 --splits 4")
 tile[wgmma_backward:shared]="--op backward --m 64 --n 64 --warps 12 --stages 2 --batch 1 --heads 2 --kv-heads 1"
 shared=("--race --schedule random --dim 192 --dim-v 128 --seq 200 --seq-kv 70"
     "--schedule random --dim 136 --seq 64 --seq-kv 300 --deterministic"
     "--race --schedule descending --dim 256 --seq 200 --seq-kv 70"
-    "--race --schedule greedy --dim 256 --dim-v 136 --seq 200 --causal" "--schedule random --dim 192 --seq 300")
+    "--race --schedule greedy --dim 256 --dim-v 136 --seq 200 --causal" "--schedule random --dim 192 --seq 300"
+    "--race --schedule random --dim 256 --seq 200 --splits 2")
 
 verdict_of() { # KERNEL VARIANT: what objects; nothing when it passes
     local options

@@ -503,7 +503,7 @@ TEST(a_part_has_enough_keys)
 {
     for (size_t i = 0; i < fa_registry_count(); i++) {
         const fa_kernel_row *row = fa_registry_at(i);
-        if (row->space.splits == NULL)
+        if (row->space.splits == NULL || row->traits.backward)
             continue;
         const int32_t keys = row->traits.pack_heads ? 256 : row->traits.wgmma ? 512 : 1024;
         const fa_knobs knobs = {.m = 64, .n = 64, .warps = 4};
@@ -519,7 +519,7 @@ TEST(splits_are_of_the_keys_that_are_seen)
 {
     for (size_t i = 0; i < fa_registry_count(); i++) {
         const fa_kernel_row *row = fa_registry_at(i);
-        if (row->space.splits == NULL)
+        if (row->space.splits == NULL || row->traits.backward)
             continue;
         const fa_knobs knobs = {.m = 64, .n = 64, .warps = 4};
         const fa_problem
@@ -559,7 +559,7 @@ TEST(packed_splits_of_wgmma_are_as_measured)
     int packed = 0;
     for (size_t i = 0; i < fa_registry_count(); i++) {
         const fa_kernel_row *row = fa_registry_at(i);
-        if (!row->traits.pack_heads || !row->traits.wgmma || row->space.splits == NULL)
+        if (!row->traits.pack_heads || !row->traits.wgmma || row->space.splits == NULL || row->traits.backward)
             continue;
         packed++;
         for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
@@ -568,6 +568,43 @@ TEST(packed_splits_of_wgmma_are_as_measured)
         }
     }
     assert_true(packed > 0);
+}
+
+/* Blocks share keys where they are too few for 132 multiprocessors, or where all wait for the longest. */
+TEST(gradients_share_the_keys_of_few_blocks)
+{
+    const struct {
+        fa_problem problem;
+        int32_t m, n, splits;
+    } cases[] = {{{1, 32, 2, 1024, 1024, 256, true, 0.1f}, 64, 64, 8},  /* 32 blocks, the longest 16 x 16 tiles */
+                 {{1, 32, 2, 2048, 2048, 256, true, 0.1f}, 64, 64, 4},  /* 64, four times the mean */
+                 {{1, 32, 2, 4096, 4096, 256, true, 0.1f}, 64, 64, 2},  /* 128, twice */
+                 {{1, 32, 2, 8192, 8192, 256, true, 0.1f}, 64, 64, 1},  /* 256: the rest takes as long */
+                 {{1, 32, 2, 2048, 2048, 256, false, 0.1f}, 64, 64, 2}, /* 64 alike */
+                 {{1, 32, 2, 4096, 4096, 256, false, 0.1f}, 64, 64, 1}, /* a wave */
+                 {{1, 32, 2, 4096, 4096, 256, true, 0.1f, .deterministic = true}, 64, 64, 8},
+                 {{1, 32, 2, 8192, 8192, 256, true, 0.1f, .deterministic = true}, 64, 64, 8},
+                 {{8, 16, 16, 2048, 2048, 128, true, 0.1f, .deterministic = true}, 64, 128, 1},
+                 {{1, 32, 2, 2048, 2048, 256, false, 0.1f, .deterministic = true}, 64, 64, 2},
+                 {{2, 64, 8, 1024, 1024, 128, true, 0.1f}, 64, 128, 2},
+                 {{2, 64, 8, 2048, 2048, 128, true, 0.1f}, 64, 128, 1},
+                 {{1, 32, 2, 64, 8192, 256, true, 0.1f}, 64, 64, 1}, /* 256 blocks of 16 tiles */
+                 /* two tiles each; the window's other side is open */
+                 {{1, 1, 1, 8192, 8192, 64, .scale = 0.1f, .windowed = true, .window_left = 127}, 128, 128, 1},
+                 {{1, 1, 1, 8192, 8192, 64, .scale = 0.1f, .windowed = true, .window_left = -1}, 128, 128, 2},
+                 {{1, 1, 1, 8192, 8192, 64, .scale = 0.1f, .chunk = 128}, 128, 128, 1}};
+    int of_gradients = 0;
+    for (size_t i = 0; i < fa_registry_count(); i++) {
+        const fa_kernel_row *row = fa_registry_at(i);
+        if (row->space.splits == NULL || !row->traits.backward)
+            continue;
+        of_gradients++;
+        for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+            const fa_knobs knobs = {.m = cases[c].m, .n = cases[c].n, .warps = 12};
+            expect_splits(row, &knobs, &cases[c].problem, 132, cases[c].splits, cases[c].splits);
+        }
+    }
+    assert_true(of_gradients > 0);
 }
 
 /* Packed tiles of the others that fill 19 of 20 places are not split. */
