@@ -6,7 +6,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 VERSION := $(shell sed -n 's/^\#define FA_VERSION "\(.*\)"/\1/p' src/base/version.h)
 SHARE := $(DESTDIR)$(PREFIX)/share
-HOME_FILES = $(wildcard kernels/*.* kernels/*/* src/cuda/*.cu src/emu/core/abi.h) \
+HOME_FILES = $(wildcard kernels/*.* kernels/*/* src/cuda/*.cu* src/emu/core/abi.h) \
 	$(shell find examples include src/emu/include \( -name build -o -name '__*' \) -prune -o -type f -print)
 install: all
 	@set -e; for file in $(HOME_FILES); do install -Dm644 $$file $(SHARE)/fa_bench/$$file; done

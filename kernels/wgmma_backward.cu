@@ -248,7 +248,7 @@ __device__ __forceinline__ void consume_shared(const fa_params &p, const key_blo
     }
     tma_store_wait_read();
     if constexpr (SPLITS > 1) {
-        bar_sync(BAR_DS, CONSUMERS);
+        bar_sync(BAR_S, CONSUMERS); /* not BAR_DS: one would be there twice before the other */
         put_sums(sums, smem, 0, DV ? DIM_PAD : 0, thread);
         store_shares(p, block, at.base);
         return;

@@ -183,7 +183,9 @@ template <int REGISTERS, int PAIRS>
 __device__ __forceinline__ void issue_sums(float (&sums)[REGISTERS], const unsigned (&pairs)[PAIRS], unsigned rows_at,
                                            int accumulate)
 {
-    const unsigned rows = descriptor_start(rows_at) + descriptor_leading(Q_BOX_BYTES);
+    /* In a cluster an address has the block's number above its place, where the descriptor says `leading`. */
+    const unsigned place = SPLITS > 1 ? rows_at & 0x3ffff : rows_at;
+    const unsigned rows = descriptor_start(place) + descriptor_leading(Q_BOX_BYTES);
 #pragma unroll
     for (int step = 0; step < PAIRS / 4; ++step)
         wgmma<2 * REGISTERS>::rs_n(sums, &pairs[4 * step],
