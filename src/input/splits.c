@@ -93,7 +93,8 @@ static int32_t choose_balanced_splits(const fa_knobs *knobs, const fa_problem *p
 
 /* What gradients take where `splits` blocks share n keys of a K/V head, each with a part of the query tiles that see
  * them, in query tiles. The causal mask leaves few rows to the last keys, a window or a chunk few to all. A block
- * begins and ends; the parts of dK and dV are added. */
+ * begins and ends; the parts of dK and dV are added. Blocks with few rows are at other heads than those with many: the
+ * more heads a block meets, the less of them the L2 still has (measured on an H100). */
 static double time_of_shared_keys(const fa_knobs *knobs, const fa_problem *problem, int32_t sm_count, int32_t splits)
 {
     const double fixed = splits > 1 ? 6 : 5, keys = knobs->n;
@@ -104,7 +105,9 @@ static double time_of_shared_keys(const fa_knobs *knobs, const fa_problem *probl
         most = fmin(most, problem->window_left + problem->window_right + keys);
     const double least = problem->causal ? fmin(most, keys) : most;
     const double blocks = ceil(problem->seq_kv / keys) * problem->kv_heads * problem->batch * splits;
-    const double per_row = (double)problem->heads / problem->kv_heads / knobs->m / splits;
+    const double heads = (double)problem->heads / problem->kv_heads / splits;
+    const double from_memory = 0.05 * problem->dim / 128 * fmax(0, heads - 512.0 / problem->dim) * (1 - least / most);
+    const double per_row = (1 + from_memory) * heads / knobs->m;
     const double waves = blocks / sm_count, longest = most * per_row + fixed, shortest = least * per_row + fixed;
     if (problem->deterministic) { /* blocks wait for those before them: each wave for its longest */
         const double count = ceil(waves);

@@ -150,7 +150,7 @@ typedef struct fa_emu_build {
 #define FA_EMU_SHARED_FIRST 0x400u
 #define FA_EMU_SHARED_GAP 0x400u        /* at least; half of it counts to either side */
 #define FA_EMU_SHARED_REACH 0x00800000u /* how far behind the dynamic part an address may still point */
-/* An address of shared::cluster: that of the block, with the block's rank plus 1 above it; 0: the block's own. */
+/* In a cluster an address has the block's rank plus 1 above the place (on an H100 the rank); 0: the block's own. */
 #define FA_EMU_CLUSTER_SHIFT 24
 
 static inline uint32_t fa_emu_static_address(const fa_emu_build_info *build)

@@ -68,5 +68,5 @@ uint32_t fa_emu_window_address(const void *p)
     if (owner == NULL)
         return 0;
     const uint32_t address = fa_emu_shared_address(place, owner->smem, self->launch->image->build);
-    return owner == self ? address : address | (owner->rank + 1) << FA_EMU_CLUSTER_SHIFT;
+    return self->cluster->count == 1 ? address : address | (owner->rank + 1) << FA_EMU_CLUSTER_SHIFT;
 }

@@ -188,10 +188,10 @@ static inline bool fa_emu_is_own(const void *p)
 {
     return fa_emu_is_shared(p, fa_emu_now()->smem, fa_emu_now()->smem_bytes, &fa_emu_build);
 }
-/* A pointer to another block's shared memory has an address of shared::cluster. */
+/* In a cluster the block's rank stands above the place, in the block's own addresses, too. */
 static inline size_t __cvta_generic_to_shared(const void *p)
 {
-    if (fa_emu_now()->cluster_size > 1 && !fa_emu_is_own(p))
+    if (fa_emu_now()->cluster_size > 1)
         if (const uint32_t address = fa_emu_now()->api->cluster_address(p))
             return address;
     return fa_emu_shared_address(p, fa_emu_now()->smem, &fa_emu_build);

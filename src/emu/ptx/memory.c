@@ -55,15 +55,16 @@ static bool is_shared(const fa_ptx_instr *i)
 static void no_shared_address(const fa_emu_ptx_run *run, uint32_t address)
 {
     const uint32_t above = address >> FA_EMU_CLUSTER_SHIFT;
-    const bool peer = above > 0 && above <= fa_emu_self->cluster->count && fa_emu_self->cluster->count > 1;
+    const bool peer = above > 0 && above <= fa_emu_self->cluster->count && above != fa_emu_self->rank + 1;
     fa_emu_ptx_fail(run, FA_EMU_FAULT, "0x%x is no address of shared memory (__cvta_generic_to_shared makes one)%s",
                     address, peer ? ", but one of another block's: .shared::cluster" : "");
 }
 
 static unsigned char *shared_place(const fa_emu_ptx_run *run, uint32_t address)
 {
-    unsigned char *place = fa_emu_shared_place(address, fa_emu_self->smem, fa_emu_self->launch->image->build);
-    if (place == NULL)
+    fa_emu_worker *owner;
+    unsigned char *place = fa_emu_window_place(fa_emu_self, address, &owner);
+    if (place == NULL || owner != fa_emu_self)
         no_shared_address(run, address);
     return place;
 }
@@ -291,7 +292,7 @@ static void space(const fa_emu_ptx_run *run)
         fa_ptx_out(i, run->r, (uintptr_t)p);
     else if (!fa_ptx_has(i, FA_PTX_W_TO))
         fa_ptx_out(i, run->r, (uintptr_t)generic_of(run, (uint32_t)(uintptr_t)p));
-    else if (cluster && rank >= 0)
+    else if (rank >= 0)
         fa_ptx_out(i, run->r, fa_emu_window_address(p));
     else
         fa_ptx_out(i, run->r, fa_emu_shared_address(p, fa_emu_self->smem, fa_emu_self->launch->image->build));
