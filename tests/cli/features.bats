@@ -139,8 +139,10 @@ EOF
     passes "${tile[@]}" --heads 12 --kv-heads 1 --seq 70 --seq-kv 40 --window 9,3 --m 64 --warps 4 --sinks
     passes "${tile[@]}" --heads 6 --lengths 17,0,33:5,90:140 --batch 4 --window 60,0 --chunk 70 --n 80 --stages 1
     passes "${tile[@]}" --heads 8 --kv-heads 1 --seq 50 --dim 128 --dim-v 64 --page-size 16
-    passes --kernel wgmma --arch sm_90a --seeds 1 --dim 64 --heads 8 --kv-heads 1 --seq 256 --seq-kv 256 \
-        --window 127,0 --causal --sinks --batch 1 --no-ptxas
+    local window=(--kernel wgmma --arch sm_90a --seeds 1 --dim 64 --seq 256 --seq-kv 256 --window 127,0 --batch 1)
+    passes "${window[@]}" --heads 8 --kv-heads 1 --sinks --no-ptxas
+    record_holds "$work/r.json" '.variant == "wgmma_packed" and .config.n == 80'
+    passes "${window[@]}" --heads 5 --kv-heads 1 --no-ptxas
     record_holds "$work/r.json" '.variant == "wgmma_packed" and .config.n == 160'
 }
 

@@ -121,9 +121,10 @@ static void check_tile(const fa_kernel_row *asked, int32_t stages, const fa_prob
     const bool chosen = want.splits == 0;
     if (chosen)
         want.splits = expected_splits(spec.row, &want, p, sms);
-    /* wgmma's are chosen by models of waves: here only that a block keeps 512 keys at least (packed heads: 256; those of
-     * gradients share the keys). */
-    const int32_t least_keys = spec.row->traits.backward ? 0 : spec.row->traits.pack_heads ? 256 : 512;
+    /* wgmma's are chosen by models of waves: here only that a block keeps 512 keys at least (packed heads: 256). Those
+     * of gradients share the keys. */
+    const int32_t of_tensors = spec.row->traits.pack_heads ? 256 : 512;
+    const int32_t least_keys = spec.row->traits.backward ? 0 : of_tensors;
     if (spec.row->traits.wgmma && spec.row->space.splits != NULL && chosen &&
         (spec.knobs.splits == 1 || (spec.knobs.splits > 1 && spec.knobs.splits * least_keys <= p->seq_kv)))
         want.splits = spec.knobs.splits;
