@@ -1,5 +1,5 @@
-/* fa_time on synthetic samples: stopping, dropping, floor, warm-up, impossible times, launches that do nothing. */
-#include "base/process.h"
+/* fa_time on synthetic samples: bounds of stopping, dropping and noise, warm-up, impossible times, launches that do
+ * nothing. What a whole measurement says is in tests/golden/timings.txt (test_measure_golden.c). */
 #include "fake_gpu.h"
 #include "timing/measure.h"
 #include "unit.h"
@@ -23,25 +23,9 @@ static fa_timing time_ends(fa_status status, const char *words)
 }
 static fa_timing time_ok(void) { return time_ends(FA_PASS, ""); }
 
-FRESH(a_steady_kernel_needs_the_least_samples)
+FRESH(a_sample_that_was_not_gated_is_said)
 {
     fake_gpu_make(&gpu, 5.0, 5.0);
-    gpu.noise = 0.002;
-    const fa_timing t = time_ok();
-    assert_int_equal(t.us.count, 101); /* the last one is poisoned */
-    assert_true(t.settled);
-    assert_false(t.throttled);
-    assert_int_equal(t.discarded, 0);
-    near(t.us.p50, 5.0, 0.001);
-    assert_true(t.us.p10 <= t.us.p50 && t.us.p50 <= t.us.p90);
-    assert_int_equal(t.method, FA_TIMING_GRAPH);
-    assert_true(t.launches_per_sample * 5.0 >= 200.0 && t.launches_per_sample * 5.0 <= 300.0);
-    assert_int_equal(gpu.last[0].launches, t.launches_per_sample);
-    near(t.floor_us, 1.0, 0.01); /* the empty kernel, and not subtracted from p50 */
-    near(t.sm_clock_mhz_p50, 1980, 1e-9);
-    assert_int_equal(t.poisoned, 4);
-    assert_true(t.gated);
-    gpu.samples = 0;
     gpu.ungated = 51;
     assert_false(time_ok().gated);
 }
@@ -66,19 +50,6 @@ FRESH(never_more_than_ten_thousand_samples)
     const fa_timing t = time_ok();
     assert_int_equal(t.us.count, 10000);
     assert_false(t.settled);
-}
-
-FRESH(max_time_ends_a_noisy_run)
-{
-    fake_gpu_make(&gpu, 0, 0);
-    gpu.us = two_values;
-    gpu.wall_s = 0.0001;
-    options.max_time = 0.05;
-    const double start_s = fa_now_s();
-    const fa_timing t = time_ok();
-    assert_false(t.settled);
-    assert_true(t.us.count >= 100 && t.us.count <= 500);
-    assert_true(fa_now_s() - start_s < 1.0);
 }
 
 static bool every_tenth(fake_gpu *g, long n) { return n % 10 == 3; }
@@ -116,30 +87,6 @@ FRESH(a_fifth_is_allowed)
     t = time_ok();
     assert_true(t.noisy);
     holds(t.noisy_reason, "21 of 100 samples waited");
-}
-
-static double sliced(fake_gpu *g, int kernel, long n) { return n % 8 == 5 ? 400.0 : 100.0; }
-
-FRESH(someone_elses_work_is_noise)
-{
-    fake_gpu_make(&gpu, 100.0, 0);
-    fa_timing t = time_ok();
-    assert_false(t.noisy);
-    assert_string_equal(t.noisy_reason, "");
-    fake_gpu_make(&gpu, 0, 0);
-    gpu.us = sliced;
-    t = time_ok();
-    assert_true(t.noisy);
-    holds(t.noisy_reason, "mean");
-    near(t.us.p50, 100.0, 1e-12);
-    fake_gpu_make(&gpu, 100.0, 0);
-    gpu.waited = every_third;
-    t = time_ok();
-    assert_true(t.noisy);
-    holds(t.noisy_reason, "waited for the GPU");
-    fake_gpu_make(&gpu, 100.0, 0);
-    gpu.waited = every_tenth;
-    assert_false(time_ok().noisy);
 }
 
 /* One sample in so many takes longer by a share: few of them move the mean alone, more of them p90 too. */
@@ -228,24 +175,6 @@ FRESH(a_power_cap_counts_only_when_the_clock_falls)
     }
 }
 
-FRESH(the_method_follows_length_and_options)
-{
-    const struct {
-        double us;
-        int asked, method, least, most; /* launches of a sample */
-    } cases[] = {{100.0, FA_TIMING_AUTO, FA_TIMING_EVENT, 1, 1},
-                 {100.0, FA_TIMING_GRAPH, FA_TIMING_GRAPH, 2, 3},
-                 {5.0, FA_TIMING_EVENT, FA_TIMING_EVENT, 1, 1},
-                 {0.001, FA_TIMING_GRAPH, FA_TIMING_GRAPH, 1024, 1024}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        fake_gpu_make(&gpu, cases[i].us, 0);
-        options.timing = cases[i].asked;
-        const fa_timing t = time_ok();
-        assert_int_equal(t.method, cases[i].method);
-        assert_in_range(t.launches_per_sample, cases[i].least, cases[i].most);
-    }
-}
-
 static double pilot_us;
 static double of_a_pilot_and_later(fake_gpu *g, int kernel, long n)
 {
@@ -271,20 +200,6 @@ FRESH(a_graph_lasts_as_long_as_a_sample_should)
             of_kernel += gpu.log[n] == 0;
         assert_int_equal(of_kernel, 2 * (3 + cases[i].fits) + 101);
     }
-}
-
-FRESH(each_measurement_starts_fresh)
-{
-    fake_gpu_make(&gpu, 100.0, 0);
-    time_ok();
-    assert_true(gpu.resets >= 1 && gpu.resets <= 2);
-}
-
-FRESH(a_timed_launch_that_writes_nothing_is_wrong)
-{
-    fake_gpu_make(&gpu, 100.0, 0);
-    gpu.idle_in_samples = true;
-    time_ends(FA_WRONG, "did not write");
 }
 
 /* Outputs of more than 4 MiB are read back after the last sample alone. */
