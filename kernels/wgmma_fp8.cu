@@ -3,8 +3,8 @@
  * Idea: wgmma takes bytes K-major only, so V must lie transposed. A producer warpgroup streams Q, K and V by TMA and
  *   transposes V in shared memory: ldmatrix transposes pairs of bytes, a byte permute parts them, stmatrix stores rows
  *   of keys. The keys of such a row stand in the order in which a thread holds the probabilities. Two or three
- *   consumer warpgroups own 64 query rows each; one's exponentials run under another's products. Registers for three
- *   suffice up to 128 columns of V.
+ *   consumer warpgroups own 64 query rows each. They take turns at [P V of a tile, Q K^T of the next], so that one's
+ *   exponentials run under another's products. Registers for three suffice up to 128 columns of V.
  * Softmax and sums: as mma_fp8. P V of a tile starts from zero and is added to O in FP32.
  * Builds on: mma_fp8, wgmma.   Knobs: M, N, STAGES.
  * Shared memory: Q, STAGES slots of K, two of V as it comes, STAGES of V transposed, barriers.
@@ -34,7 +34,13 @@ constexpr int DIM_N = larger(64, FA_DIM_V <= 128 ? ceil_div(FA_DIM_V, 16) * 16 :
 constexpr int PART_COLS = DIM_N > 128 ? DIM_N / 2 : DIM_N;
 constexpr int Q_BYTES = 64 * BOXES * ROW_BYTES, K_BYTES = N * BOXES * ROW_BYTES, RAW_BYTES = N * BOXES_V * ROW_BYTES;
 constexpr int V_BYTES = DIM_N * N; /* transposed: rows of N keys */
-constexpr int BARRIERS = 1 + 4 * STAGES + RAW_STAGES, BAR_PRODUCER = 1;
+constexpr int BARRIERS = 1 + 4 * STAGES + RAW_STAGES;
+/* Named barriers: the producer's; the turns of the consumers, from BAR_TURN on. */
+constexpr int BAR_PRODUCER = 1, BAR_TURN = 2;
+/* Whether a turn is over when its products are issued: the next ones stand in line, so the tensor cores do not idle
+ * while a turn changes hands. Up to dim 64 exponentials take longer than products. There a turn lasts until its
+ * products are done, which keeps the consumers apart. */
+constexpr bool PASSES_EARLY = FA_DIM > 64;
 constexpr int K_AT = CONSUMERS * Q_BYTES, RAW_AT = K_AT + STAGES * K_BYTES, V_AT = RAW_AT + RAW_STAGES * RAW_BYTES;
 constexpr int BARS_AT = V_AT + STAGES * V_BYTES;
 
@@ -181,8 +187,16 @@ struct consumer_state {
     unsigned p[N / 8];
 };
 
-/* S = Q K^T. q, k: descriptor words. */
-__device__ __forceinline__ void score_tile(float (&tile)[N / 8][4], unsigned q, unsigned k)
+/* Without turns the consumers fall into step: products of all at once, then exponentials of all at once. */
+__device__ __forceinline__ void take_turn(int consumer) { bar_sync(BAR_TURN + consumer, 256); }
+
+__device__ __forceinline__ void pass_turn(int consumer)
+{
+    bar_arrive(BAR_TURN + (consumer + 1 == CONSUMERS ? 0 : consumer + 1), 256);
+}
+
+/* S = Q K^T, the end of a turn. q, k: descriptor words. */
+__device__ __forceinline__ void score_tile(float (&tile)[N / 8][4], unsigned q, unsigned k, int consumer)
 {
     constexpr int STEPS = ceil_div(FA_DIM, 32), BOX_STEPS = ROW_BYTES / 32;
     float(&s)[N / 2] = reinterpret_cast<float(&)[N / 2]>(tile);
@@ -195,7 +209,11 @@ __device__ __forceinline__ void score_tile(float (&tile)[N / 8][4], unsigned q, 
                           wgmma_descriptor<ROW_BYTES>(k + box * (N * ROW_BYTES / 16) + more), step > 0);
     }
     wgmma_commit();
+    if (PASSES_EARLY)
+        pass_turn(consumer);
     wgmma_wait<0>();
+    if (!PASSES_EARLY)
+        pass_turn(consumer);
     fence_operand(s);
 }
 
@@ -224,7 +242,9 @@ __device__ __forceinline__ void value_tile(consumer_state &c, unsigned v)
 __device__ __forceinline__ void consume(const shared_layout &at, const fa_params &p, const query_tile &tile,
                                         const key_tiles &keys, int consumer, int thread)
 {
-    const int lane = thread % 32, warp_row = consumer * 64 + thread / 32 % 4 * 16;
+    const int lane = thread % 32, warp = thread / 32 % 4;
+    /* Uniform, or it would spill under the causal mask; with windows and chunks more would spill so. */
+    const int warp_row = consumer * 64 + (HAS_FIRST_KEY ? warp : uniform_by_reduction(warp)) * 16;
     const head_scores scores = scores_of_head(p, tile.seq, tile.head);
     const unsigned q = uniform_by_shuffle(descriptor_start(at.q(consumer)));
     consumer_state c;
@@ -234,6 +254,8 @@ __device__ __forceinline__ void consume(const shared_layout &at, const fa_params
     c.m[0] = c.m[1] = NO_MAX, c.l[0] = c.l[1] = 0.0f;
     if (keys.count > 0)
         mbarrier_wait(at.q_full(), 0);
+    if (keys.count > 0 && consumer > 0) /* the first turn is consumer 0's */
+        take_turn(consumer);
     int stage = 0, phase = 0;
 #pragma unroll 1
     for (int i = 0; i < keys.count; ++i) {
@@ -241,7 +263,7 @@ __device__ __forceinline__ void consume(const shared_layout &at, const fa_params
         float s[N / 8][4];
         const unsigned k = uniform_by_shuffle(descriptor_start(at.k(stage)));
         mbarrier_wait(at.k_full(stage), phase);
-        score_tile(s, q, k);
+        score_tile(s, q, k, consumer);
         if (lane == 0)
             mbarrier_arrive(at.k_empty(stage));
         const bool masked = is_masked(p, tile, tile.row0 + warp_row, 16, key0, N);
@@ -252,12 +274,15 @@ __device__ __forceinline__ void consume(const shared_layout &at, const fa_params
         for (int i = 0; i < N / 8; ++i)
             c.p[i] = probabilities(s, i / 4 * 4, i % 4);
         mbarrier_wait(at.v_full(stage), phase);
+        take_turn(consumer);
         value_tile(c, uniform_by_shuffle(descriptor_start(at.v(stage))));
         if (lane == 0)
             mbarrier_arrive(at.v_empty(stage));
         if (++stage == STAGES)
             stage = 0, phase ^= 1;
     }
+    if (keys.count > 0 && consumer + 1 < CONSUMERS) /* nobody takes the turn after the last one */
+        pass_turn(consumer);
     /* The row again from the thread's index: kept over the loop, it would spill. */
     store_band(c.o, c.m, c.l, p, tile, consumer * 64 + reload_thread_index() / 32 % 4 * 16 + lane / 4);
 }
