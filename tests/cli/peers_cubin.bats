@@ -39,7 +39,7 @@ END
     diff "$work/ours" "$work/theirs"
 }
 
-@test "a module of another ABI, for another problem or in clusters is refused; blocks, tiles and workspace" {
+@test "a module of another ABI or for another problem is refused; blocks, tiles and workspace" {
     cat >"$work/refuse.py" <<'END'
 import ctypes
 from peers_cubin import Info, check_info, launch_of
@@ -52,12 +52,11 @@ def refused(words, bytes=size, dtype="fp16", **changed):
         return
     raise AssertionError(words)
 check_info(Info(**good), size, 64, True, "fp16")
-check_info(Info(**good, cluster=1, serves_bf16=1), size, 64, True, "bf16")
+check_info(Info(**good, cluster=2, serves_bf16=1), size, 64, True, "bf16")
 refused("of ABI 1 ", abi=1)
 refused("with 64 bytes", bytes=64)
 refused("made for dim 128, causal True, not for dim 64", dim=128)
 refused("causal False, not for dim 64, causal True", causal=0)
-refused("clusters of 2", cluster=2)
 refused("for FP16 alone", dtype="bf16")
 refused("made for features 0x2, not for 0x0", features=2)
 def launch(**fields):
@@ -69,6 +68,9 @@ assert launch(splits=4, grid=1, blocks_per_sm=2) == (20, 2, 12, 776)
 keys = [launch_of(Info(m=64, n=32, grid=2, pack_heads=pack), 1, 4, 2, 70, 10, two, 100)[0] for pack, two in ((0, 0),
     (0, 2), (1, 2))]
 assert keys == [16, 20, 10], keys
+keys = launch_of(Info(m=64, n=32, grid=2, pack_heads=1, splits=4, cluster=4), 1, 4, 2, 70, 10, 0, 100)
+assert keys == (32, 3, 6, 0), keys
+assert launch(cluster=4) == (24, 2, 12, 392) and launch(grid=1, cluster=4) == (8, 2, 12, 392)
 assert launch(grid=1) == (10, 2, 12, 200) and launch(grid=1, blocks_per_sm=2) == (12, 2, 12, 200)
 END
     python "$work/refuse.py"
@@ -101,6 +103,8 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *
 CUresult cuModuleGetGlobal_v2(CUdeviceptr *at, size_t *bytes, CUmodule module, const char *name)
 {
     (void)module;
+    if (getenv("AROUND") != NULL)
+        info.cluster = atoi(getenv("AROUND")) == 8192 ? 2 : 0;
     if (getenv("AROUND") != NULL)
         info.features = atoi(getenv("AROUND")), info.pre_grid = 7, info.grid = FA_GRID_KEYS, info.n = 32;
     *at = (CUdeviceptr)&info;
@@ -149,6 +153,14 @@ CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, uns
                (const void *)p->pages, p->page_size, p->num_pages, (const void *)p->k_descale, p->dout, p->dq, p->dk,
                p->dv, p->grad_stride[0][1], p->grad_stride[3][0], (void *)p->lse, p->deterministic);
     return fflush(stdout);
+}
+CUresult cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction f, void **arguments, void **extra)
+{
+    const CUlaunchAttribute *a = c->attrs;
+    printf("clusters %u %d %u %u %u\n", c->numAttrs, a->id, a->value.clusterDim.x, a->value.clusterDim.y,
+           a->value.clusterDim.z);
+    return cuLaunchKernel(f, c->gridDimX, c->gridDimY, c->gridDimZ, c->blockDimX, c->blockDimY, c->blockDimZ,
+                          c->sharedMemBytes, c->hStream, arguments, extra);
 }
 END
     gcc -std=c17 -D_GNU_SOURCE -shared -fPIC -Iinclude -Isrc -o "$work/libcuda.so.1" "$work/driver.c"
@@ -210,15 +222,16 @@ END
 map 0 6 4 0x7fff00000100: 32 100 4 2; 64 6400 25600; 32 64 1 1; 1 1 1 1; 0 2 0 0
 map 0 0 4 0x7fff00000300: 32 16 2 9; 32 512 1024; 64 48 1 1; 1 1 1 1; 0 2 0 0
 before 7 96 0
-launch 1 8 1 1 96 1 1 70000 0x700000001 (nil)
+launch 1 16 1 1 96 1 1 70000 0x700000001 (nil)
 more 0 2 0; 0x7fff00000600 16 9 0x7fff00000700; (nil) (nil) (nil) (nil) 0 0 (nil) 0
-after 8 96 0
+after 16 96 0
 map 0 9 4 0x7fff00000100: 32 100 4 2; 64 6400 25600; 32 64 1 1; 1 1 1 1; 0 2 0 0
 map 0 9 4 0x7fff00000300: 32 200 2 2; 64 12800 25600; 32 48 1 1; 1 1 1 1; 0 2 0 0
 before 7 96 0
-launch 1 56 1 1 96 1 1 70000 0x700000001 (nil)
+clusters 1 4 2 1 1
+launch 1 112 1 1 96 1 1 70000 0x700000001 (nil)
 more 1 1 1; (nil) 0 0 (nil); 0x7fff00000800 0x7fff00000a00 0x7fff00000b00 0x7fff00000c00 3200 12800 0x7fff00000900 1
-after 56 96 0
+after 112 96 0
 END
     printf 'no image' >"$work/k.cubin"
     LD_LIBRARY_PATH=$work run python "$work/launch.py" "$work/k.cubin"

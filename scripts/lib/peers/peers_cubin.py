@@ -10,10 +10,10 @@ ABI = 3
 GRID_PERSISTENT, GRID_KEYS = 1, 2
 DTYPE = {"fp16": 0, "bf16": 1, "e4m3": 2}  # FA_DTYPE_*
 # Driver API: CUfunction_attribute, CUtensorMapDataType, CUtensorMapSwizzle by the bytes of a row of the box,
-# CUtensorMapL2promotion, CUresult.
+# CUtensorMapL2promotion, CUresult, CUlaunchAttributeID.
 MAX_DYNAMIC_SHARED_SIZE_BYTES, MAP_TYPE, SWIZZLE = 8, {"fp16": 6, "bf16": 9, "e4m3": 0}, {32: 1, 64: 2, 128: 3}
 L2_NONE, L2_256B = 0, 3
-NOT_FOUND = 500
+NOT_FOUND, CLUSTER_DIMENSION = 500, 4
 
 
 def fields(ctype, names):
@@ -48,6 +48,19 @@ class Params(ctypes.Structure):
                 fields(ctypes.c_int64 * 12, ["grad_stride"]) + fields(ctypes.c_int64 * 3, ["reserved4"]))
 
 
+class LaunchAttribute(ctypes.Structure):
+    """CUlaunchAttribute: blocks of a cluster by axis."""
+    _fields_ = [("id", ctypes.c_int32), ("pad", ctypes.c_int32), ("blocks", ctypes.c_uint32 * 3),
+                ("rest", ctypes.c_ubyte * 52)]
+
+
+class LaunchConfig(ctypes.Structure):
+    """CUlaunchConfig."""
+    _fields_ = [("grid", ctypes.c_uint32 * 3), ("block", ctypes.c_uint32 * 3), ("shared_bytes", ctypes.c_uint32),
+                ("stream", ctypes.c_void_p), ("attributes", ctypes.POINTER(LaunchAttribute)),
+                ("count", ctypes.c_uint32)]
+
+
 class Info(ctypes.Structure):
     """fa_kernel_info: what the module says it is."""
     _fields_ = (fields(ctypes.c_int32, ("abi", "m", "n", "warps", "vec", "stages", "swizzle", "acc_fp16", "maxreg",
@@ -71,23 +84,22 @@ def check_info(info, size, dim, causal, dtype, features=0):
         raise ValueError(f"the module is made for features {info.features:#x}, not for {features:#x}")
     if dtype == "bf16" and not info.serves_bf16:
         raise ValueError("the module is for FP16 alone")
-    if info.cluster > 1:
-        raise ValueError(f"a launch in clusters of {info.cluster} blocks is not done here")
 
 
 def launch_of(info, batch, heads, kv_heads, seq_q, sm_count, sequences=0, seq_kv=0):
-    """Blocks, tiles_m, tiles, bytes of workspace: as fa_launch_of (src/compile/launch.c) without clusters. sequences:
-    of unlike lengths, seq_q and seq_kv rows in all; 0: none."""
-    packed = kv_heads if info.pack_heads else heads
+    """Blocks, tiles_m, tiles, bytes of workspace: as fa_launch_of (src/compile/launch.c). sequences: of unlike lengths,
+    seq_q and seq_kv rows in all; 0: none."""
+    packed, cluster = kv_heads if info.pack_heads else heads, max(info.cluster, 1)
     rows = seq_q * (heads // packed)
     tiles_m = (rows + sequences * (info.m - 1)) // info.m if sequences else -(-rows // info.m)
     tiles = tiles_m * packed * batch
-    blocks = tiles * max(info.splits, 1)
+    blocks = -(-tiles_m // cluster) * cluster * packed * batch * max(info.splits, 1)
     workspace_bytes = info.workspace_bytes_per_block * blocks + info.workspace_bytes_fixed
     if info.grid == GRID_KEYS:
-        blocks = (seq_kv + max(sequences, 1) * (info.n - 1)) // info.n * packed * batch
+        blocks = (seq_kv + max(sequences, 1) * (info.n - 1)) // info.n * packed * batch * max(info.splits, 1)
+        blocks = -(-blocks // cluster) * cluster
     elif info.grid == GRID_PERSISTENT:
-        blocks = min(blocks, sm_count * max(info.blocks_per_sm, 1))
+        blocks = min(blocks, sm_count * max(info.blocks_per_sm, 1) // cluster * cluster)
     return blocks, tiles_m, tiles, workspace_bytes
 
 
@@ -188,10 +200,20 @@ class Kernel:
                   (ctypes.c_uint32 * 4)(row_bytes // size, rows, 1, 1), (ctypes.c_uint32 * 4)(1, 1, 1, 1), 0,
                   SWIZZLE.get(row_bytes, 0), L2_256B if promote else L2_NONE, 0)
 
-    def __call__(self):
+    def launch(self, function, blocks, shared_bytes, cluster):
         stream = ctypes.c_void_p(self.torch.cuda.current_stream().cuda_stream)
-        grids = {"fa_before": self.info.pre_grid, "fa_after": self.info.post_grid}
+        if cluster <= 1:
+            self.call("cuLaunchKernel", function, blocks, 1, 1, self.info.threads, 1, 1, shared_bytes, stream,
+                      self.arguments, None)
+            return
+        attribute = LaunchAttribute(CLUSTER_DIMENSION, 0, (cluster, 1, 1))
+        config = LaunchConfig((blocks, 1, 1), (self.info.threads, 1, 1), shared_bytes, stream,
+                              ctypes.pointer(attribute), 1)
+        self.call("cuLaunchKernelEx", ctypes.byref(config), function, self.arguments, None)
+
+    def __call__(self):
+        info, grids = self.info, {"fa_before": self.info.pre_grid, "fa_after": self.info.post_grid}
         for name, function in self.functions.items():
-            shared_bytes = self.info.smem_dynamic_bytes if name == "fa_kernel" else 0
-            self.call("cuLaunchKernel", function, grids.get(name) or self.blocks, 1, 1, self.info.threads, 1, 1,
-                      shared_bytes, stream, self.arguments, None)
+            of_kernel = name == "fa_kernel"
+            self.launch(function, grids.get(name) or self.blocks, info.smem_dynamic_bytes if of_kernel else 0,
+                        info.cluster if of_kernel else 1)
