@@ -88,8 +88,11 @@ __device__ __forceinline__ void store_o_by_tma(const fa_params &p, const float (
                                                const announced_tile &tile, unsigned buffer_s, int row, unsigned lane)
 {
     tma_row to = {row, tile.w};
-    if constexpr (HAS_VARLEN)
+    bool has_keys = true;
+    if constexpr (HAS_VARLEN) {
         to = tma_query_row(p, sequence_of_tile(p, tile), row);
+        has_keys = sequence_of_tile(p, tile).seq_kv > 0; /* else V was a row of another sequence, or NaN (row_in_map) */
+    }
     /* stmatrix: lanes 8 i to 8 i + 7 name the rows of matrix i; i % 2: rows 8 to 15, i / 2: columns 8 to 15. */
     const unsigned to_s = buffer_s + lane % 16 * BOX_ROW_BYTES + ((lane / 16) ^ swizzle_of_row(lane % 16)) * 16;
     constexpr int PER_ROUND = O_BUFFER_COLS / BOX_COLS;
@@ -102,7 +105,7 @@ __device__ __forceinline__ void store_o_by_tma(const fa_params &p, const float (
 #pragma unroll
             for (int i = 0; i < 4; ++i) {
                 const int at = place_of_column(16 * step + 8 * (i / 2)) / 2 + 2 * (i % 2);
-                w[i] = pack_elements(o_r[at] * scale.of[i % 2], o_r[at + 1] * scale.of[i % 2]);
+                w[i] = has_keys ? pack_elements(o_r[at] * scale.of[i % 2], o_r[at + 1] * scale.of[i % 2]) : 0;
             }
             stmatrix_x4_at((to_s ^ (step % BOX_STEPS * 32)) + (step / BOX_STEPS - first) * O_BOX_BYTES, w);
         }
@@ -194,8 +197,8 @@ __device__ __forceinline__ void store_o(const fa_params &p, float (&o_r)[O_REGS]
                         thread % 32))
         return;
 #endif
-    if constexpr (HAS_VARLEN) {
-        if (seq.seq_kv == 0) /* V was a row of another sequence, or NaN (row_in_map) */
+    if constexpr (HAS_VARLEN && O_BUFFER_COLS == 0) {
+        if (seq.seq_kv == 0) /* as in store_o_by_tma, where zeros here would spill */
 #pragma unroll
             for (int i = 0; i < O_REGS; ++i)
                 o_r[i] = 0.0f;

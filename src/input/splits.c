@@ -59,6 +59,44 @@ static int32_t choose_wgmma_packed_splits(const fa_knobs *knobs, const fa_proble
     return best;
 }
 
+/* What sequences of unlike lengths take with so many splits, in keys of a place for a block. A kernel cuts each by its
+ * own length, so that no block has more than `most` keys (kernels/shared/packed.cuh). More blocks than places share the
+ * work, and the longest is on average half over when the others end. */
+static double time_of_unlike_splits(const fa_knobs *knobs, const fa_problem *problem, double places, int32_t splits)
+{
+    const double begin_end = 750;
+    const int64_t group = problem->heads / problem->kv_heads, m = knobs->m;
+    const int64_t of_grid = (fa_problem_stored_q(problem) * group + problem->batch * (m - 1)) / m * splits;
+    double tiles = 0, work = 0, most = INFINITY, blocks = 0, longest = 0;
+    for (int32_t pass = 0; pass < 2; pass++) { /* all work first */
+        for (int32_t batch = 0; batch < problem->batch; batch++) {
+            const double keys = fa_problem_seq_kv(problem, batch);
+            const double of_rows = (double)((fa_problem_seq_q(problem, batch) * group + m - 1) / m);
+            const double parts = fmax(1, ceil(keys / most));
+            tiles += pass == 0 ? of_rows : 0, work += pass == 0 ? of_rows * keys : 0;
+            blocks += pass == 0 ? 0 : of_rows * parts;
+            longest = pass == 0 ? 0 : fmax(longest, keys / parts);
+        }
+        if (splits > 1)
+            most = fmax(1, ceil(work / fmax(1, (double)of_grid - tiles)));
+    }
+    blocks *= problem->kv_heads;
+    if (blocks <= places)
+        return longest + begin_end;
+    return (work * problem->kv_heads + begin_end * blocks) / places + longest / 2;
+}
+
+static int32_t choose_unlike_splits(const fa_knobs *knobs, const fa_problem *problem, int32_t sm_count, int32_t most)
+{
+    const double places = (double)sm_count * (knobs->warps <= 4 ? 2 : 1);
+    int32_t best = 1;
+    for (int32_t splits = 2; splits <= most; splits++)
+        if (time_of_unlike_splits(knobs, problem, places, splits) <
+            0.97 * time_of_unlike_splits(knobs, problem, places, best))
+            best = splits;
+    return best;
+}
+
 static int64_t query_tiles(const fa_knobs *knobs, const fa_problem *problem)
 {
     return (int64_t)problem->batch * problem->heads * ((problem->seq_q + knobs->m - 1) / knobs->m);
@@ -153,6 +191,9 @@ int32_t fa_splits_choose(const fa_kernel_row *row, const fa_knobs *knobs, const 
                          : row->traits.wgmma    ? BALANCED_SPLIT_KEYS
                                                 : SPLIT_KEYS;
     const int32_t most = problem->seq_kv / keys < SPLITS_MAX ? problem->seq_kv / keys : SPLITS_MAX;
+    const bool by_length = of->lengths != NULL && !of->windowed && of->chunk == 0 && !(of->v_in_k && row->traits.wgmma);
+    if (row->traits.pack_heads && by_length)
+        return choose_unlike_splits(knobs, of, sm_count, most);
     if (row->traits.pack_heads && row->traits.wgmma)
         return choose_wgmma_packed_splits(knobs, problem, sm_count, most);
     if (row->traits.pack_heads)
