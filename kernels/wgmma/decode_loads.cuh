@@ -126,7 +126,8 @@ __device__ __forceinline__ void produce(const fa_params &p, const shared_layout 
     }
 }
 #else
-/* The producer loads key tiles [first, end): one thread, or with pages a warp of which one lane leads. */
+/* The producer loads key tiles [first, end): one thread, or with pages a warp of which one lane leads. The warp looks up
+ * the pages of TILES_AT_ONCE tiles at once, ahead of them: a look-up takes longer than a tile. */
 template <bool>
 __device__ __forceinline__ void produce(const fa_params &p, const shared_layout &at, const packed_tile &tile,
                                         const sequence &seq, int first, int end, pipeline_state &k_to,
@@ -135,15 +136,22 @@ __device__ __forceinline__ void produce(const fa_params &p, const shared_layout 
 #if FA_FEATURES & FA_FEATURE_PAGED
     const paged_rows k = kv_rows_of(p, p.k, p.k_stride_b, p.k_stride_h, p.k_stride_s, seq.batch, tile.kv_head);
     const paged_rows v = kv_rows_of(p, p.v, p.v_stride_b, p.v_stride_h, p.v_stride_s, seq.batch, tile.kv_head);
+    constexpr int BOXES_OF_TILE = FA_N / PAGE_BOX, TILES_AT_ONCE = 32 / BOXES_OF_TILE;
+    box_place now = {0, 0}, later = find_box(k, first * FA_N, seq.seq_kv);
 #else
     const tma_row key0 = tma_key_row(p, seq, 0);
 #endif
     for (int n = first; n < end; ++n) {
 #if FA_FEATURES & FA_FEATURE_PAGED
-        load_kv_from_pages<BOXES, false>(&p.k_map, k, at.k_s, at.k_full, at.k_empty, k_to, n * FA_N, seq.seq_kv,
-                                         tile.kv_head, leads);
-        load_kv_from_pages<BOXES_V, true>(&p.v_map, v, at.v_s, at.v_full, at.v_empty, v_to, n * FA_N, seq.seq_kv,
-                                          tile.kv_head, leads);
+        const int box = (n - first) % TILES_AT_ONCE * BOXES_OF_TILE;
+        if (box == 0) {
+            now = later;
+            later = find_box(k, (n + TILES_AT_ONCE) * FA_N, seq.seq_kv);
+        }
+        load_kv_from_pages<BOXES, false>(&p.k_map, k, now, box, at.k_s, at.k_full, at.k_empty, k_to, n * FA_N,
+                                         seq.seq_kv, tile.kv_head, leads);
+        load_kv_from_pages<BOXES_V, true>(&p.v_map, v, now, box, at.v_s, at.v_full, at.v_empty, v_to, n * FA_N,
+                                          seq.seq_kv, tile.kv_head, leads);
 #else
         const int row = row_in_map(p, key0.row + n * FA_N);
         load_kv<BOXES>(&p.k_map, at.k_s, at.k_full, at.k_empty, k_to, row, tile.kv_head, key0.batch);

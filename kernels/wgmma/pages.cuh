@@ -1,5 +1,6 @@
 /* Tiles of K and V out of pages, for the kernels with a ring of wgmma/pipeline.cuh. The producer's whole warp loads: a
- * lane looks up the page of PAGE_BOX keys, the elected one issues their boxes. A box lies in one page. */
+ * lane looks up the page of PAGE_BOX keys, the elected one issues their boxes. A box lies in one page. K and V have the
+ * same pages. */
 #pragma once
 
 #include "shared/sequence.cuh"
@@ -28,21 +29,31 @@ __device__ __forceinline__ void load_last_values(const paged_rows &rows, unsigne
     fence_async_proxy();
 }
 
-/* load_kv of a tile of keys from key0 on, by a warp of which one lane leads. Keys past the sequence's last are not
- * loaded: in K they are masked, in V they are zeros (VALUES). */
+/* Where a box of keys is: its page, and its first row there. A warp's lanes have 32 boxes in a row. */
+struct box_place {
+    int page, row;
+};
+
+__device__ __forceinline__ box_place find_box(const paged_rows &rows, int key0, int seq_kv)
+{
+    const int key = key0 + static_cast<int>(threadIdx.x % 32) * PAGE_BOX;
+    if (key >= seq_kv)
+        return {0, 0};
+    const unsigned entry = static_cast<unsigned>(key) / rows.size;
+    return {rows.table[entry], static_cast<int>(key - entry * rows.size)};
+}
+
+/* load_kv of a tile of keys from key0 on, by a warp of which one lane leads. Lane `first` and those after it have its
+ * boxes. Keys past the sequence's last are not loaded: in K they are masked, in V they are zeros (VALUES). */
 template <int BOXES_OF, bool VALUES>
-__device__ __forceinline__ void load_kv_from_pages(const fa_tensor_map *map, const paged_rows &rows, unsigned ring_s,
-                                                   unsigned full, unsigned empty, pipeline_state &to, int key0,
-                                                   int seq_kv, int kv_head, bool leads)
+__device__ __forceinline__ void load_kv_from_pages(const fa_tensor_map *map, const paged_rows &rows,
+                                                   const box_place &place, int first, unsigned ring_s, unsigned full,
+                                                   unsigned empty, pipeline_state &to, int key0, int seq_kv,
+                                                   int kv_head, bool leads)
 {
     const unsigned bar = full + 8 * to.stage, tile_s = ring_s + to.stage * (FA_N * BOXES_OF * BOX_ROW_BYTES);
-    const int lane = threadIdx.x % 32, left = max(min(seq_kv - key0, FA_N), 0);
+    const int left = max(min(seq_kv - key0, FA_N), 0);
     const int boxes = (VALUES ? left : left + PAGE_BOX - 1) / PAGE_BOX;
-    int page = 0, page_row = 0;
-    if (lane < boxes) {
-        const unsigned key = key0 + lane * PAGE_BOX, entry = key / rows.size;
-        page = rows.table[entry], page_row = key - entry * rows.size;
-    }
     mbarrier_wait(empty + 8 * to.stage, to.phase ^ 1);
     if (VALUES && boxes < FA_N / PAGE_BOX)
         load_last_values(rows, tile_s, key0, boxes * PAGE_BOX, seq_kv);
@@ -51,7 +62,8 @@ __device__ __forceinline__ void load_kv_from_pages(const fa_tensor_map *map, con
         mbarrier_arrive_expect(bar, boxes * BOXES_OF * PAGE_BOX * BOX_ROW_BYTES);
 #pragma unroll 1
     for (int i = 0; i < boxes; ++i) {
-        const int from = __shfl_sync(ALL_LANES, page, i), row = __shfl_sync(ALL_LANES, page_row, i);
+        const int from = __shfl_sync(ALL_LANES, place.page, first + i);
+        const int row = __shfl_sync(ALL_LANES, place.row, first + i);
         if (leads)
 #pragma unroll
             for (int box = 0; box < BOXES_OF; ++box)

@@ -130,7 +130,8 @@ __device__ __forceinline__ void load_keys(const fa_params &p, const shared_layou
     const paged_rows rows =
         VALUES ? kv_rows_of(p, p.v, p.v_stride_b, p.v_stride_h, p.v_stride_s, tile.seq.batch, tile.kv_head)
                : kv_rows_of(p, p.k, p.k_stride_b, p.k_stride_h, p.k_stride_s, tile.seq.batch, tile.kv_head);
-    load_kv_from_pages<BOXES_OF, VALUES>(map, rows, ring_s, full, empty, to, row, tile.seq.seq_kv, tile.kv_head, leads);
+    load_kv_from_pages<BOXES_OF, VALUES>(map, rows, find_box(rows, row, tile.seq.seq_kv), 0, ring_s, full, empty, to,
+                                         row, tile.seq.seq_kv, tile.kv_head, leads);
 #else
     load_kv<BOXES_OF>(map, ring_s, full, empty, to, row_in_map(p, row), tile.kv_head, key0.batch);
 #endif
