@@ -126,8 +126,8 @@ __device__ __forceinline__ void produce(const fa_params &p, const shared_layout 
     }
 }
 #else
-/* The producer loads key tiles [first, end): one thread, or with pages a warp of which one lane leads. The warp looks up
- * the pages of TILES_AT_ONCE tiles at once, ahead of them: a look-up takes longer than a tile. */
+/* The producer loads key tiles [first, end): one thread, or with pages a warp of which one lane leads. The warp looks
+ * up the pages of TILES_AT_ONCE tiles at once, ahead of them: a look-up takes longer than a tile. */
 template <bool>
 __device__ __forceinline__ void produce(const fa_params &p, const shared_layout &at, const packed_tile &tile,
                                         const sequence &seq, int first, int end, pipeline_state &k_to,

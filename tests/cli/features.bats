@@ -133,6 +133,14 @@ EOF
     record_holds "$work/c.json" '.status == "not_run" or (.variant == "mma_mla" and .ptxas.spill_store_bytes == 0)'
 }
 
+@test "wgmma with lengths: the rules' tiles up to dim 64 spill nothing" {
+    for mask in "" --causal; do
+        ./fa_bench --kernel wgmma --lengths 300,2000 --heads 16 --dim 64 --arch sm_90a --compile-only --quiet \
+            --json "$work/r.json" $mask
+        record_holds "$work/r.json" '.ptxas.spill_store_bytes == 0'
+    done
+}
+
 @test "wgmma_packed: groups of 3, 5, 8 and 12 heads, rows that fill no tile, sinks of each head; wgmma takes it" {
     local tile=(--kernel wgmma_packed --arch sm_90a --seeds 1 --dim 64 --no-ptxas)
     passes "${tile[@]}" --heads 5 --kv-heads 1 --seq 150 --seq-kv 210 --window 127,0 --causal --sinks
