@@ -4,7 +4,7 @@
  *   registers; P^T and dS^T are there the left operands of dV += P^T dO and dK += dS^T Q. dS goes through shared memory
  *   for dQ = dS K, of which each makes a half: 64 rows, or 64 columns where dim is above 64. Bulk reductions add a
  *   warp's rows to the FP32 sums in the workspace while the next tile is computed. With --deterministic they wait for
- *   the block's turn, and the next block for them.
+ *   the block's turn, which ends under the products of the next tile.
  * Above dim 128 dK and dV of 64 keys fill the registers of both. They share the keys: one makes S^T and owns dV, the
  *   other dP^T and dK. S^T goes through shared memory, and both make P^T of it. dQ is dealt in parts of 64 columns. The
  *   first is half a tile ahead, so that one's exponentials run under the other's products.
@@ -32,6 +32,7 @@ FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = SMEM_BYTES, .grid = FA_
 struct consumer_state {
     float dk[DIM_PAD / 2], dv[DIM_PAD_V / 2], s[M / 2];
     int group, thread;
+    unsigned *turn_g; /* that the lane must end */
 };
 
 /* S^T of a tile begins. */
@@ -92,6 +93,7 @@ __device__ __forceinline__ void consume_tile(const fa_params &p, const key_block
     issue_sums(w.dv, p_r[0], q_at + Q_BYTES, loop.count > 0);
     issue_sums(w.dk, ds_r[0], q_at, loop.count > 0);
     wgmma_commit();
+    end_turn(w.turn_g); /* of the tile before */
     make_half<1>(p_r[1], ds_r[1], dp, p, block, w, loop, at, smem);
     fence_async_proxy();
     wgmma_wait<0>();
@@ -113,8 +115,9 @@ __device__ __forceinline__ void consume_tile(const fa_params &p, const key_block
         issue_tile_scores(w, next, at);
     wgmma_wait<STAGES>(); /* for dQ */
     fence_operand(dq);
-    add_dq(dq, gradients_of(p, block.seq, loop.head, block.kv_head, loop.group), smem + DQ_AT + w.group * DQ_BYTES,
-           loop.tile * M, block.seq.seq_q, turn_of(p, block, loop.tile * M), w.group, w.thread);
+    w.turn_g = add_dq(dq, gradients_of(p, block.seq, loop.head, block.kv_head, loop.group),
+                      smem + DQ_AT + w.group * DQ_BYTES, loop.tile * M, block.seq.seq_q,
+                      turn_of(p, block, loop.tile * M), w.group, w.thread);
     wgmma_wait<0>();
     fence_operand(w.dv);
     fence_operand(w.dk);
@@ -142,6 +145,7 @@ __device__ __forceinline__ void consume(const fa_params &p, const key_block &blo
 #pragma unroll 1
     for (; loop.left > 0; advance(loop, block))
         consume_tile(p, block, w, loop, at, smem);
+    end_turn(w.turn_g);
     tma_store_wait_read();
     if constexpr (SPLITS > 1) {
         bar_sync(BAR_DS, CONSUMERS); /* all products of the block are over */
@@ -156,7 +160,8 @@ __device__ __forceinline__ void consume(const fa_params &p, const key_block &blo
 
 /* With shared keys: the warpgroup's parts of dQ of a tile. Of an odd number, the last is now one's, now the other's. */
 __device__ __forceinline__ void add_parts(const fa_params &p, const key_block &block, const query_loop &loop,
-                                          const shared_layout &at, unsigned char *smem, int group, int thread)
+                                          const shared_layout &at, unsigned char *smem, int group, int thread,
+                                          unsigned *&turn_g)
 {
 #pragma unroll
     for (int i = 0; i < ceil_div(DQ_PARTS, 2); ++i) {
@@ -170,8 +175,9 @@ __device__ __forceinline__ void add_parts(const fa_params &p, const key_block &b
         wgmma_commit();
         wgmma_wait<0>();
         fence_operand(dq);
-        add_dq(dq, gradients_of(p, block.seq, loop.head, block.kv_head, loop.group), smem + DQ_AT + group * DQ_BYTES,
-               loop.tile * M, block.seq.seq_q, turn_of(p, block, loop.tile * M), part, thread);
+        turn_g = add_dq(dq, gradients_of(p, block.seq, loop.head, block.kv_head, loop.group),
+                        smem + DQ_AT + group * DQ_BYTES, loop.tile * M, block.seq.seq_q,
+                        i == 0 ? turn_of(p, block, loop.tile * M) : 0, part, thread);
     }
 }
 
@@ -183,6 +189,7 @@ __device__ __forceinline__ void consume_shared(const fa_params &p, const key_blo
 {
     float sums[(DV ? DIM_PAD_V : DIM_PAD) / 2] = {};
     float4 *s_s = reinterpret_cast<float4 *>(smem + S_AT) + thread; /* of every 128 */
+    unsigned *turn_g = nullptr;                                     /* that the lane must end */
     query_loop loop = first_query_tile(p, block), before = loop;
     if (loop.left > 0)
         mbarrier_wait(at.keys_bar, 0);
@@ -234,18 +241,21 @@ __device__ __forceinline__ void consume_shared(const fa_params &p, const key_blo
         wgmma_fence();
         issue_sums(sums, pairs, DV ? dout_at : q_at, loop.count > 0);
         wgmma_commit();
+        end_turn(turn_g); /* of the tile before */
         wgmma_wait<0>();
         fence_operand(sums);
         release(DV ? dout_empty : empty, thread);
         if (!DV)
             bar_sync(BAR_OWN_DS, 128);
         if (!DV || loop.count > 0)
-            add_parts(p, block, DV ? before : loop, at, smem, DV, thread);
+            add_parts(p, block, DV ? before : loop, at, smem, DV, thread, turn_g);
     }
     if (DV && loop.count > 0) {
         bar_sync(BAR_DS, CONSUMERS);
-        add_parts(p, block, before, at, smem, DV, thread);
+        end_turn(turn_g);
+        add_parts(p, block, before, at, smem, DV, thread, turn_g);
     }
+    end_turn(turn_g);
     tma_store_wait_read();
     if constexpr (SPLITS > 1) {
         bar_sync(BAR_S, CONSUMERS); /* not BAR_DS: one would be there twice before the other */

@@ -2,7 +2,7 @@
  * dQ, fa_after rounds the sums to dQ and sums dsinks.
  *
  * The workspace has, for each row of each query head, an FP32 row of dQ (DIM16 columns; the columns past FA_DIM stay
- * zero), its log-sum-exp times log2 e, its delta = sum of dO O, and the turn of a tile that begins with it. The rows of
+ * zero), its log-sum-exp times log2 e, its delta = sum of dO O, and the turn of rows that begin with it. The rows of
  * the query heads of a K/V head follow each other: with pack_heads in FA_KERNEL_INFO, FA_M rows for each tile of the
  * launch are enough. */
 #pragma once
@@ -204,7 +204,10 @@ struct key_block {
 
 /* False: no work. FA_SPLITS blocks in a row have the same keys. LONGEST_FIRST: with the causal mask the first keys of a
  * head meet the most query tiles. So the blocks of the last heads, a wave or two, go by tiles of keys, not by heads.
- * More heads at once would not stay in L2. */
+ * More heads at once would not stay in L2.
+ * DETERMINISTIC: the last keys of a head first, so that a block waits for blocks before it alone (turn_of). So many
+ * heads as fill the multiprocessors go side by side: where each waits a little for the one before it, they end in the
+ * order in which the next ones begin, and only the first ones pay for it. */
 template <bool LONGEST_FIRST = false>
 __device__ __forceinline__ bool find_keys(key_block &block, const fa_params &p)
 {
@@ -212,7 +215,11 @@ __device__ __forceinline__ bool find_keys(key_block &block, const fa_params &p)
     const unsigned at = blockIdx.x / FA_SPLITS;
     unsigned unit = at / tiles;
     int tile = at - unit * tiles;
-    if constexpr (LONGEST_FIRST) {
+    if constexpr (DETERMINISTIC) {
+        const unsigned side = max(1u, p.sm_count / (tiles * FA_SPLITS)), first = at / (side * tiles) * side;
+        const unsigned i = at - first * tiles, count = min(side, heads - first);
+        unit = first + i % count, tile = tiles - 1 - i / count;
+    } else if constexpr (LONGEST_FIRST) {
         const unsigned waves = tiles < 16 ? 1 : 2, last = min(heads, ceil_div(waves * p.sm_count, tiles * FA_SPLITS));
         if (unit >= heads - last) {
             const unsigned i = at - (heads - last) * tiles;
@@ -307,13 +314,15 @@ __device__ __forceinline__ void make_pairs(const fa_params &p, const key_block &
     make_weights<BANDS, TILES8>(p, block, scores, key, row0, query, lse2_s, s, take);
 }
 
-/* Which of the tiles of keys that add to the rows from row0 on the block's is, in their order. */
+/* Which of the tiles of keys that add to the rows from row0 on the block's is, from the last to the first. Blocks go up
+ * from the first rows that see their keys. Under a mask those of later keys begin further up, and are at all rows
+ * before: nothing waits for blocks that begin together. */
 __device__ __forceinline__ unsigned turn_of(const fa_params &p, const key_block &block, int row0)
 {
     if constexpr (!DETERMINISTIC)
         return 0;
     const int last_row = min(row0 + FA_M, block.seq.seq_q) - 1;
-    return block.key0 / FA_N - keys_seen_by_any(p, block.seq, row0, last_row).first / FA_N;
+    return (keys_seen_by_any(p, block.seq, row0, last_row).end - 1) / FA_N - block.key0 / FA_N;
 }
 
 /* Waits until so many turns are over; one thread calls. */

@@ -12,6 +12,7 @@ constexpr int BOXES_V = ceil_div(FA_DIM_V, 64), DIM_PAD_V = BOXES_V * 64;
 constexpr bool SHARED_KEYS = BOXES > 2; /* by the warpgroups: each owns dK or dV of them */
 constexpr bool BY_COLUMNS = BOXES > 1;  /* a part of dQ: 64 columns, or 64 rows */
 constexpr int DQ_PARTS = BY_COLUMNS ? BOXES : 2;
+constexpr unsigned TURN_ENDS = BY_COLUMNS ? 2 : 1; /* by the warps that have the same rows */
 static_assert((FA_FEATURES & FA_FEATURE_BACKWARD) != 0, "wgmma_backward: computes gradients, for --op backward");
 static_assert(FA_DIM % 8 == 0 && FA_DIM >= 16 && FA_DIM <= 256, "dim must be a multiple of 8 from 16 to 256");
 static_assert(FA_DIM_V % 8 == 0 && FA_DIM_V >= 16 && FA_DIM_V <= FA_DIM,
@@ -217,9 +218,24 @@ __device__ __forceinline__ void store_ds(unsigned box_at, const unsigned (&pairs
     }
 }
 
-/* Adds the part of dQ to the sums: each warp its 16 rows, through shared memory. turn_g: counts the warps' parts. */
-__device__ __forceinline__ void add_dq(const float (&dq)[32], const gradient_rows &rows, unsigned char *dq_s, int row0,
-                                       int seq_q, unsigned turn, int part, int thread)
+/* Ends the turn that add_dq began, if any: the sums are in memory. It comes long after them, so there is little to wait
+ * for. */
+__device__ __forceinline__ void end_turn(unsigned *&turn_g)
+{
+    if constexpr (DETERMINISTIC) {
+        if (turn_g != nullptr) {
+            bulk_wait_done();
+            add_release(turn_g, 1);
+            turn_g = nullptr;
+        }
+        __syncwarp();
+    }
+}
+
+/* Adds the part of dQ to the sums: each warp its 16 rows, through shared memory. With --deterministic it waits for so
+ * many turns of tiles of keys at these rows; the lane that does gets the turn that it must end. */
+__device__ __forceinline__ unsigned *add_dq(const float (&dq)[32], const gradient_rows &rows, unsigned char *dq_s,
+                                            int row0, int seq_q, unsigned turns, int part, int thread)
 {
     const int lane = thread % 32, column0 = BY_COLUMNS ? part * 64 : 0;
     const int columns = DIM16 % 64 == 0 ? 64 : smaller(DIM16 - column0, 64);
@@ -238,21 +254,21 @@ __device__ __forceinline__ void add_dq(const float (&dq)[32], const gradient_row
     }
     fence_async_proxy();
     __syncwarp();
+    unsigned *turn_g = nullptr;
     if (elected) {
         const int count = smaller(seq_q - first_row, 16);
-        if constexpr (DETERMINISTIC)
-            wait_for_turn(rows.turn_g + row0, 4 * DQ_PARTS * turn);
+        if (DETERMINISTIC && count > 0) {
+            turn_g = rows.turn_g + first_row;
+            if (turns > 0)
+                wait_for_turn(turn_g, TURN_ENDS * turns);
+        }
         if (count > 0)
             bulk_add_floats(rows.dq_g + first_row * static_cast<fa_i64>(DIM16) + column0 +
                                 dq_moved(rows, first_row, column0),
                             smem_address(warp_s), count * columns * 4);
         tma_store_commit();
-        if constexpr (DETERMINISTIC) {
-            bulk_wait_done();
-            __threadfence();
-            add_release(rows.turn_g + row0, 1);
-        }
     }
+    return turn_g;
 }
 
 /* dV, or dK: `scale` times the sums. A warp stores its 16 rows as whole lines, by way of its share of dq_at. */

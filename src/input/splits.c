@@ -132,9 +132,13 @@ static int32_t choose_balanced_splits(const fa_knobs *knobs, const fa_problem *p
 /* What gradients take where `splits` blocks share n keys of a K/V head, each with a part of the query tiles that see
  * them, in query tiles. The causal mask leaves few rows to the last keys, a window or a chunk few to all. A block
  * begins and ends; the parts of dK and dV are added. Blocks with few rows are at other heads than those with many: the
- * more heads a block meets, the less of them the L2 still has (measured on an H100). */
+ * more heads a block meets, the less of them the L2 still has (measured on an H100). Deterministic: blocks wait for
+ * those of later keys, which are ahead where a mask is and each has whole heads. */
 static double time_of_shared_keys(const fa_knobs *knobs, const fa_problem *problem, int32_t sm_count, int32_t splits)
 {
+    const bool masked = problem->causal || problem->windowed || problem->chunk > 0;
+    if (problem->deterministic && masked && problem->heads / problem->kv_heads % splits != 0)
+        return INFINITY;
     const double fixed = splits > 1 ? 6 : 5, keys = knobs->n;
     double most = fmin(problem->seq_q, problem->causal ? problem->seq_kv : INFINITY);
     if (problem->chunk > 0)
@@ -147,10 +151,8 @@ static double time_of_shared_keys(const fa_knobs *knobs, const fa_problem *probl
     const double from_memory = 0.05 * problem->dim / 128 * fmax(0, heads - 512.0 / problem->dim) * (1 - least / most);
     const double per_row = (1 + from_memory) * heads / knobs->m;
     const double waves = blocks / sm_count, longest = most * per_row + fixed, shortest = least * per_row + fixed;
-    if (problem->deterministic) { /* blocks wait for those before them: each wave for its longest */
-        const double count = ceil(waves);
-        return count * longest - (longest - shortest) * count * (count - 1) / 2 / waves;
-    }
+    if (problem->deterministic && waves > 1) /* the shortest first */
+        return time_of_waves(waves, longest, shortest) + 0.6 * (longest - shortest);
     return time_of_waves(waves, longest, shortest);
 }
 

@@ -589,6 +589,9 @@ TEST(gradients_share_the_keys_of_few_blocks)
                  {{1, 32, 2, 8192, 8192, 256, true, 0.1f, .deterministic = true}, 64, 64, 8},
                  {{8, 16, 16, 2048, 2048, 128, true, 0.1f, .deterministic = true}, 64, 128, 1},
                  {{1, 32, 2, 2048, 2048, 256, false, 0.1f, .deterministic = true}, 64, 64, 2},
+                 /* of two blocks of a head the second would wait for the first; without a mask none does */
+                 {{1, 2, 2, 4096, 4096, 128, true, 0.1f, .deterministic = true}, 64, 128, 1},
+                 {{1, 2, 2, 4096, 4096, 128, false, 0.1f, .deterministic = true}, 64, 128, 2},
                  {{2, 64, 8, 1024, 1024, 128, true, 0.1f}, 64, 128, 2},
                  {{2, 64, 8, 2048, 2048, 128, true, 0.1f}, 64, 128, 2}, /* 1.2 times */
                  {{2, 64, 64, 2048, 2048, 128, true, 0.1f}, 64, 128, 1},
