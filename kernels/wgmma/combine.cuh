@@ -63,6 +63,7 @@ __device__ __forceinline__ bool write_part(const warp_parts &parts, const float 
         arrived = atomicAdd(parts.counter_g, 1);
     if (uniform_by_shuffle(arrived) != splits - 1)
         return false;
+    __syncwarp();    /* a shuffle orders no memory: lane 0's arrival before every lane's fence */
     __threadfence(); /* ... and the arrivals before the parts */
     if (lane == 0)
         *parts.counter_g = 0;

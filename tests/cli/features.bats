@@ -141,6 +141,15 @@ EOF
     done
 }
 
+@test "no race where the parts of splits are combined" {
+    local raced=(--heads 2 --batch 1 --seeds 1 --no-ptxas --race) schedule
+    for schedule in descending random; do
+        passes "${raced[@]}" --kernel wgmma --splits 2 --seq 30 --seq-kv 300 --schedule $schedule
+        passes "${raced[@]}" --kernel wgmma --splits 3 --seq 30 --seq-kv 300 --schedule $schedule
+    done
+    passes "${raced[@]}" --kernel wgmma_decode --splits 2 --seq 30 --seq-kv 130
+}
+
 @test "wgmma_packed: groups of 3, 5, 8 and 12 heads, rows that fill no tile, sinks of each head; wgmma takes it" {
     local tile=(--kernel wgmma_packed --arch sm_90a --seeds 1 --dim 64 --no-ptxas)
     passes "${tile[@]}" --heads 5 --kv-heads 1 --seq 150 --seq-kv 210 --window 127,0 --causal --sinks

@@ -49,6 +49,9 @@ features=("--race --lengths 0,200:300,1,70:3,90,33:90" "--batch 1 --heads 3 --se
     "--batch 1 --seq 100 --dim 192 --dim-v 128"
     "--lengths 100,30:90 --splits 2 --dim 128 --sinks")
 
+tile[wgmma:splits]="--m 128 --n 64 --warps 8 --stages 2 --batch 1 --heads 1"
+splits=("--race --schedule random --seq 100 --seq-kv 300 --splits 3")
+
 tile[wgmma_mla]="--dim 576 --dim-v 512 --v-in-k --m 64 --n 64 --warps 8 --stages 2 --kv-heads 1 --lse"
 mla=("--race --schedule random --heads 12 --page-size 64 --lengths 6:330,1:70,2:0 --splits 1"
     "--race --schedule random --batch 1 --heads 16 --seq 1 --seq-kv 330 --splits 2"

@@ -245,6 +245,8 @@ CASE(last_block_of_the_guide)
     }
 }
 
+LAST_WARP_CASE(last_warp_with_fences, (__threadfence(), __syncwarp()), (__syncwarp(), __threadfence()))
+
 CASE(lock_with_fences)
 {
     if (t == 0) {

@@ -17,6 +17,23 @@ FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = 4096);
         EXPECT(s[other] == (other));     \
     }
 
+/* Every warp of a block writes its words, and lane 0 counts it. A shuffle tells all lanes whether theirs is the last of
+ * the blocks' warps. Then they read all words. written: stands after the words; told: before they are read. */
+#define LAST_WARP_CASE(name, written, told)                               \
+    CASE(name)                                                            \
+    {                                                                     \
+        unsigned arrived = 0, *words_g = o_g + 16 + t;                    \
+        words_g[blockIdx.x * THREADS] = t;                                \
+        written;                                                          \
+        if (t % 32 == 0)                                                  \
+            arrived = atomicAdd(&o_g[2 + t / 32], 1u);                    \
+        if (__shfl_sync(~0u, arrived, 0) == gridDim.x - 1) {              \
+            told;                                                         \
+            for (unsigned i = 0; i < gridDim.x; i++)                      \
+                EXPECT(words_g[i * THREADS] == static_cast<unsigned>(t)); \
+        }                                                                 \
+    }
+
 /* What a thread reads must not be thought away. */
 #define USE(value) EXPECT((value) != 0x7fffffff)
 

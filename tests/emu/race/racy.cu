@@ -316,6 +316,11 @@ CASE(one_fence_before_the_barrier)
     }
 }
 
+/* Lane 0 sees that the others have arrived. Neither a shuffle nor their own fences tell the other lanes. */
+LAST_WARP_CASE(last_warp_by_a_shuffle, (__threadfence(), __syncwarp()), __threadfence())
+LAST_WARP_CASE(last_warp_without_writers_fence, __syncwarp(), (__syncwarp(), __threadfence()))
+LAST_WARP_CASE(last_warp_of_lanes_apart, __threadfence(), (__syncwarp(), __threadfence()))
+
 CASE(atomics_of_a_block_between_blocks)
 {
     if (t == 0)
