@@ -117,10 +117,54 @@ __device__ __forceinline__ int draw_ticket(const scheduler &tiles, bool leads)
     return __shfl_sync(ALL_LANES, leads ? tiles.draw() : 0, __ffs(__ballot_sync(ALL_LANES, leads)) - 1);
 }
 
+/* Where keys are: the first one for TMA. With pages also the boxes of the tile whose K comes next, of the one before,
+ * whose V does, and of the one after. */
+#if FA_FEATURES & FA_FEATURE_PAGED
+struct key_source : tma_row {
+    box_place k, v, after;
+};
+
+__device__ __forceinline__ box_place find_place(const fa_params &p, const block_tile &tile, int row)
+{
+    return find_box(kv_rows_of(p, p.k, p.k_stride_b, p.k_stride_h, p.k_stride_s, tile.seq.batch, tile.kv_head), row,
+                    tile.seq.seq_kv);
+}
+
+/* K of the tile from `row` on has been loaded: on to the one before it. A look-up takes longer than a tile. */
+__device__ __forceinline__ void look_ahead(key_source &from, const fa_params &p, const block_tile &tile, int row,
+                                           int last_row)
+{
+    from.v = from.k, from.k = from.after;
+    if (row - FA_N > last_row)
+        from.after = find_place(p, tile, row - 2 * FA_N);
+}
+
+__device__ __forceinline__ key_source key_source_of(const fa_params &p, const block_tile &tile)
+{
+    return {tma_key_row(p, tile.seq, tile.first_key), {0, 0}, {0, 0}, {0, 0}};
+}
+
+__device__ __forceinline__ void look_up(key_source &from, const fa_params &p, const block_tile &tile, int row,
+                                        int last_row)
+{
+    from.k = find_place(p, tile, row);
+    if (row > last_row)
+        from.after = find_place(p, tile, row - FA_N);
+}
+#else
+using key_source = tma_row;
+__device__ __forceinline__ key_source key_source_of(const fa_params &p, const block_tile &tile)
+{
+    return tma_key_row(p, tile.seq, tile.first_key);
+}
+__device__ __forceinline__ void look_up(const key_source &, const fa_params &, const block_tile &, int, int) {}
+__device__ __forceinline__ void look_ahead(const key_source &, const fa_params &, const block_tile &, int, int) {}
+#endif
+
 /* A tile of K and one of V from `row` on, as TMA counts the rows of keys. */
 template <bool VALUES>
 __device__ __forceinline__ void load_keys(const fa_params &p, const shared_layout &at, pipeline_state &to, int row,
-                                          const block_tile &tile, const tma_row &key0, bool leads)
+                                          const block_tile &tile, const key_source &key0, bool leads)
 {
     constexpr int BOXES_OF = VALUES ? BOXES_V : BOXES;
     const fa_tensor_map *map = VALUES ? &p.v_map : &p.k_map;
@@ -130,8 +174,8 @@ __device__ __forceinline__ void load_keys(const fa_params &p, const shared_layou
     const paged_rows rows =
         VALUES ? kv_rows_of(p, p.v, p.v_stride_b, p.v_stride_h, p.v_stride_s, tile.seq.batch, tile.kv_head)
                : kv_rows_of(p, p.k, p.k_stride_b, p.k_stride_h, p.k_stride_s, tile.seq.batch, tile.kv_head);
-    load_kv_from_pages<BOXES_OF, VALUES>(map, rows, find_box(rows, row, tile.seq.seq_kv), 0, ring_s, full, empty, to,
-                                         row, tile.seq.seq_kv, tile.kv_head, leads);
+    load_kv_from_pages<BOXES_OF, VALUES>(map, rows, VALUES ? key0.v : key0.k, 0, ring_s, full, empty, to, row,
+                                         tile.seq.seq_kv, tile.kv_head, leads);
 #else
     load_kv<BOXES_OF>(map, ring_s, full, empty, to, row_in_map(p, row), tile.kv_head, key0.batch);
 #endif
@@ -154,9 +198,10 @@ __device__ __forceinline__ void produce(const fa_params &p, const shared_layout 
         load_q(p, at, tiles_s, q_to, count, tile);
     int early = PACKED && more ? draw_ticket(tiles, leads) : 0;
     for (; more; ++count) {
-        const tma_row key0 = tma_key_row(p, tile.seq, tile.first_key);
+        key_source key0 = key_source_of(p, tile);
         const int last_row = key0.row + (FA_SPLITS > 1 ? tile.first_key_tile * FA_N : 0);
         int row = key0.row + (tile.key_tiles - 1) * FA_N;
+        look_up(key0, p, tile, row, last_row);
         load_keys<false>(p, at, k_to, row, tile, key0, leads);
         if (!Q_EARLY && leads)
             load_q(p, at, tiles_s, q_to, count, tile);
@@ -167,6 +212,7 @@ __device__ __forceinline__ void produce(const fa_params &p, const shared_layout 
                 ticket = draw_ticket(tiles, leads);
             if (row == last_row)
                 break;
+            look_ahead(key0, p, tile, row, last_row);
             load_keys<false>(p, at, k_to, row - FA_N, tile, key0, leads);
             load_keys<true>(p, at, v_to, row, tile, key0, leads);
         }
@@ -178,6 +224,7 @@ __device__ __forceinline__ void produce(const fa_params &p, const shared_layout 
             load_q(p, at, tiles_s, q_to, count + 1, next);
         else if (!PACKED && more && leads)
             prefetch_q(p, next);
+        look_ahead(key0, p, tile, last_row, last_row);
         load_keys<true>(p, at, v_to, last_row, tile, key0, leads);
         tile = next;
     }
