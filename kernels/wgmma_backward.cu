@@ -115,9 +115,9 @@ __device__ __forceinline__ void consume_tile(const fa_params &p, const key_block
         issue_tile_scores(w, next, at);
     wgmma_wait<STAGES>(); /* for dQ */
     fence_operand(dq);
-    w.turn_g = add_dq(dq, gradients_of(p, block.seq, loop.head, block.kv_head, loop.group),
-                      smem + DQ_AT + w.group * DQ_BYTES, loop.tile * M, block.seq.seq_q,
-                      turn_of(p, block, loop.tile * M), w.group, w.thread);
+    w.turn_g =
+        add_dq(dq, gradients_of(p, block.seq, loop.head, block.kv_head, loop.group), smem + DQ_AT + w.group * DQ_BYTES,
+               loop.tile * M, block.seq.seq_q, turn_of(p, block, loop.tile * M), w.group, w.thread);
     wgmma_wait<0>();
     fence_operand(w.dv);
     fence_operand(w.dk);
