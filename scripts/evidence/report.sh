@@ -3,16 +3,16 @@
 #
 # usage: scripts/evidence/report.sh [options]
 # Without options: the page of every folder of evidence/ that holds something to draw, and the tables of README.md,
-# docs/kernels.md and evidence/README.md.
+# docs/ and evidence/README.md.
 #   --dir DIR      the page of this evidence folder alone (repeatable)
 #   --readme       the tables alone, between "<!-- NAME:begin" and "<!-- NAME:end -->"
 #   --check        exit 1, with the difference, when a table is not current; writes nothing. Two rows are compiled of a
 #                  file that the tables call wholly current, of others all (scripts/evidence/evidence_current.sh)
 #   --no-compile   with --check: takes the tables' word for what is wholly of today's machine code, and looks at no
 #                  table that leaves out rows; with --dir: counts every row, whatever machine code it is of
-#   --table NAME   print one of the tables: summary, kernels, features, ladder, cards, peers, versus,
-#                  sweep or robustness. With --readme:
-#                  write that one alone; "kernels" needs no evidence, so a new kernel is in it in seconds
+#   --table NAME   print one of the tables: summary, kernels, features, paged, fp8, backward, ladder, cards, peers,
+#                  versus, sweep or robustness. With --readme: write that one alone; "kernels" needs no evidence, so a
+#                  new kernel is in it in seconds
 #   --png          PNG beside each SVG
 #   --dry-run      say what would be drawn from what
 # Rows whose machine code is not what compiles today are left out of tables, cards and pictures, and counted.
@@ -35,7 +35,7 @@ many=([dir]='')
 parse_options "$@"
 shopt -s inherit_errexit
 png=${flag[png]}
-tables=(summary kernels features ladder cards peers versus sweep robustness)
+tables=(summary kernels features paged fp8 backward ladder cards peers versus sweep robustness)
 mapfile -t dirs < <(values_of dir)
 for dir in "${dirs[@]}"; do
     [[ -d $dir ]] || die 2 "no folder $dir"

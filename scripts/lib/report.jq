@@ -207,7 +207,7 @@ def summary:
 # Beyond dense forward: a line for each problem (with -s). $file: theirs.
 def features:
     def brief: gsub("(?<l>[0-9]+)(,\\k<l>){3,}"; "\(.l),...") |
-        gsub("--lengths [0-9,]{40,}"; "--lengths (16 of 1..8192)");
+        gsub("--lengths (?<l>[0-9,:]{40,})"; "--lengths (\(.l / "," | length) sequences)");
     def cell: if . == null then "-" elif .ratio then .ratio | thousandths elif .status == "wrong" then "wrong"
         else "not run" end;
     ([.[].peers[] | select(.version) | .version] | unique | join(", ")) as $versions |
@@ -218,7 +218,7 @@ def features:
     (["problem (options)", "kernel and tile", "TFLOP/s of visible pairs"] + ($peers | map("over \(.)")) | row),
     "|\("---|" * (3 + ($peers | length)))",
     (.[] | . as $row |
-        [(.options | brief | code), "\(.kernel) \(.config | "\(.m)x\(.n)")", (.tflops | values | short) // "-"] +
+        [(.options | brief | code), "\(.variant // .kernel) \(.config | "\(.m)x\(.n)")", (.tflops | values | short) // "-"] +
         ($peers | map(. as $peer | first($row.peers[] | select(.peer == $peer)) // null | cell)) | row);
 
 def versus:

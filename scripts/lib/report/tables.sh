@@ -1,6 +1,7 @@
 # shellcheck shell=bash disable=SC2154 # $bench, $work and flag are the caller's
 # The documents' tables in Markdown, from the registry and evidence/. Sourced by report.sh; a function per table.
-pages=(README.md docs/kernels.md docs/features.md evidence/README.md) # that have tables
+# Those that have tables.
+pages=(README.md docs/kernels.md docs/features.md docs/serving.md docs/backward.md evidence/README.md)
 
 folders() { # of evidence/ with records of a GPU
     find evidence -mindepth 2 -maxdepth 2 \( -name 'ladder.jsonl*' -o -name 'leaderboard.jsonl*' \
@@ -137,11 +138,15 @@ versus_table() {
     jqf pairs/rows -nR "$rows" | jqf report/versus -r --arg file "$file"
 }
 
-features_table() {
+list_table() { # LIST of scripts/lib/peers
     local file rows currency
-    begin_table features.jsonl "scripts/evidence/features.sh" || return 0
+    begin_table "$1.jsonl" "scripts/evidence/features.sh --problems $1" || return 0
     jqf report/features -rs --arg file "$file" "$rows"
 }
+features_table() { list_table features; }
+paged_table() { list_table paged; }
+fp8_table() { list_table fp8; }
+backward_table() { list_table backward; }
 
 # The tiles that lead on the canonical problem, and how the sweeps that found them went.
 sweep_table() {
