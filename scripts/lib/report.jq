@@ -218,7 +218,8 @@ def features:
     (["problem (options)", "kernel and tile", "TFLOP/s of visible pairs"] + ($peers | map("over \(.)")) | row),
     "|\("---|" * (3 + ($peers | length)))",
     (.[] | . as $row |
-        [(.options | brief | code), "\(.variant // .kernel) \(.config | "\(.m)x\(.n)")", (.tflops | values | short) // "-"] +
+        [(.options | brief | code), "\(.variant // .kernel) \(.config | "\(.m)x\(.n)")",
+            (.tflops | values | short) // "-"] +
         ($peers | map(. as $peer | first($row.peers[] | select(.peer == $peer)) // null | cell)) | row);
 
 def versus:

@@ -215,7 +215,7 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
 # bats test_tags=slow
 @test "README tables come from evidence, say so while there is none, and --check sees an edit" {
     mkdir "$work/tree"
-    cp -r --parents README.md docs/kernels.md docs/features.md evidence/README.md scripts "$work/tree"
+    cp -r --parents README.md docs/{kernels,features,serving,backward}.md evidence/README.md scripts "$work/tree"
     export FA_BENCH=$PWD/fa_bench
     "$work/tree/scripts/evidence/report.sh" --readme
     grep -q 'No ladder.jsonl under evidence/ yet' "$work/tree/evidence/README.md"
@@ -298,12 +298,12 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
 
 @test "where a tool is missing no document changes: no jq, no compiler, no headers, a row that does not compile" {
     mkdir -p "$work/tree/evidence/stub" "$work/bin"
-    cp -r --parents README.md docs/kernels.md docs/features.md evidence/README.md scripts "$work/tree"
+    cp -r --parents README.md docs/{kernels,features,serving,backward}.md evidence/README.md scripts "$work/tree"
     export FA_BENCH=$PWD/fa_bench
     local tree=$work/tree tool
     ./fa_bench --kernel light --compile-only --arch sm_90a --quiet --json - | jq -c . >"$work/light"
     cp "$work/light" "$tree/evidence/stub/ladder.jsonl"
-    (cd "$tree" && sha256sum README.md docs/kernels.md docs/features.md evidence/README.md) >"$work/sums"
+    (cd "$tree" && sha256sum README.md docs/{kernels,features,serving,backward}.md evidence/README.md) >"$work/sums"
     refuses() { # WORDS COMMAND...: each script says so, and nothing is written
         local words=$1 what
         shift
@@ -341,7 +341,7 @@ END
 
 @test "--readme --table kernels writes that table alone, from the registry: no evidence, no compiler" {
     mkdir -p "$work/tree/evidence/stub"
-    cp -r --parents README.md docs/kernels.md docs/features.md evidence/README.md scripts "$work/tree"
+    cp -r --parents README.md docs/{kernels,features,serving,backward}.md evidence/README.md scripts "$work/tree"
     sed -i 's/^| `light` |.*/| `light` | old |/' "$work/tree/docs/kernels.md"
     echo damaged >"$work/tree/evidence/stub/ladder.jsonl"
     FA_BENCH=$PWD/fa_bench "$work/tree/scripts/evidence/report.sh" --readme --table kernels
