@@ -153,6 +153,11 @@ TEST(draws_have_every_kind_of_length)
             assert_int_equal(other.q_start[8], p.lengths->q_start[8]);
             assert_int_equal(other.kv_start[8], p.lengths->kv_start[8]);
             assert_true(memcmp(other.q, p.lengths->q, 8 * sizeof *other.q) != 0);
+            const fa_draw draw = {.lengths = variant};
+            fa_problem drawn = fa_draw_problem(&draw, &p);
+            assert_memory_equal(drawn.lengths->q, other.q, 8 * sizeof *other.q);
+            assert_int_equal(drawn.seq_kv, fa_lengths_largest(other.kv, 8));
+            fa_draw_problem_free(&p, &drawn);
             for (int32_t b = 0; b < 8; b++)
                 assert_true(other.q_start[b] + other.q[b] <= other.q_start[b + 1] &&
                             other.kv_start[b] + other.kv[b] <= other.kv_start[b + 1]);

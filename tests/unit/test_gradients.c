@@ -1,9 +1,12 @@
 /* The expected gradients against central differences of the forward, and the rules that a kernel's are judged by. */
+#include "check/device_reference.h"
 #include "check/gradient_rules.h"
 #include "run/buffers.h"
 #include "unit.h"
 
 #include <math.h>
+
+static fa_reason why;
 
 /* Two sequences of 2 and 3 queries, 3 and 2 keys, with a gap between them. */
 static const fa_lengths lengths = {.count = 2, .q = {2, 3}, .kv = {3, 2}, .q_start = {0, 3, 6}, .kv_start = {0, 4, 6}};
@@ -291,6 +294,40 @@ TEST(mistakes_are_named)
         const fa_gradient_verdict v = judge(&b, cases[n].tensor);
         if (v.passed || strstr(v.failure, cases[n].words) == NULL)
             fail_msg("case %zu: %s", n, v.failure);
+    }
+}
+
+/* What the plain kernel makes is compared in every tensor, row and column. */
+TEST(gradients_of_the_plain_kernel_agree_with_the_cpu)
+{
+    for (int n = 0; n < PROBLEMS; n++) {
+        CLEANUP(close_bench) bench b = open_bench(&problems[n], false);
+        const fa_kept kept = {.gradients = b.expected};
+        size_t count = 0, at = 0;
+        for (int32_t tensor = 0; tensor < FA_GRADS; tensor++)
+            count += (size_t)(fa_gradient_rows(&b.problem, tensor) * b.expected.of[tensor].columns);
+        FREED double *plain = fa_alloc(count * sizeof *plain);
+        for (int32_t tensor = 0; tensor < FA_GRADS; tensor++) {
+            const fa_gradient *g = &b.expected.of[tensor];
+            for (int64_t i = 0; i < g->row_count; i++)
+                memcpy(plain + at + (size_t)(g->rows[i] * g->columns), g->exact + i * g->columns,
+                       (size_t)g->columns * sizeof *plain);
+            at += (size_t)(fa_gradient_rows(&b.problem, tensor) * g->columns);
+        }
+        assert_true(fa_plain_gradients_agree(&b.problem, &kept, plain, &why));
+        at = 0;
+        for (int32_t tensor = 0; tensor < FA_GRADS; tensor++) {
+            const fa_gradient *g = &b.expected.of[tensor];
+            if (g->row_count > 0) {
+                double *last = plain + at + (size_t)(g->rows[g->row_count - 1] * g->columns + g->columns - 1);
+                const double was = *last;
+                *last += 1e-3;
+                assert_false(fa_plain_gradients_agree(&b.problem, &kept, plain, &why));
+                assert_non_null(strstr(why.text, fa_gradient_name(tensor)));
+                *last = was;
+            }
+            at += (size_t)(fa_gradient_rows(&b.problem, tensor) * g->columns);
+        }
     }
 }
 

@@ -559,6 +559,9 @@ TEST(suspects_are_beyond_the_limits_of_the_sample)
     const fa_verdict v =
         fa_judge_plain(&problem, every.reference.exact, &b.reference, b.output, 64, 1e-3, 1e-3, &limits[2], suspects);
     assert_true(!v.passed && v.nonfinite == 1 && suspects[ROW] == (double)INFINITY);
+    b.output[0] = fa_float_to_half(fa_half_to_float(b.output[0]) + 1.0f); /* the first row, too */
+    fa_judge_plain(&problem, every.reference.exact, &b.reference, b.output, 64, 1e-3, 1e-3, &own, suspects);
+    assert_true(suspects[0] > 0.0 && suspects[ROW] > 0.0);
 }
 
 /* What lies between sequences is no row of the output. */
