@@ -25,9 +25,9 @@ import time
 # diagnosis tries (tests/wrong/named.sh) and the static bound, which judge nothing.
 COVERED = {
     "check/check.c": ["check"], "check/choose_rows.c": ["reference"],
-    "check/device_reference.c": ["check"], "check/diagnose.c": ["hypotheses", "diagnose", "rules"],
-    "check/draw.c": ["diagnose", "check"], "check/errors.c": ["diagnose", "rules"], "check/judge.c": ["check"],
-    "check/repeats.c": ["check"],
+    "check/device_reference.c": ["check", "gradients"], "check/diagnose.c": ["hypotheses", "diagnose", "rules"],
+    "check/draw.c": ["diagnose", "check", "features"], "check/errors.c": ["diagnose", "rules"],
+    "check/judge.c": ["check"], "check/repeats.c": ["check"],
     "check/lse.c": ["diagnose", "lse"], "check/reference.c": ["rules", "reference", "features"],
     "check/rules.c": ["diagnose", "rules"], "timing/calibrate.c": ["measure_golden", "measure"],
     "timing/invariance.c": ["invariance"], "timing/measure.c": ["measure_golden", "measure"],

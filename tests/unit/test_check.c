@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "check/check.h"
 #include "check/choose_rows.h"
+#include "check/judge.h"
 #include "check/repeats.h"
 #include "device/gpu_lock.h"
 #include "input/npy.h"
@@ -834,6 +835,17 @@ TEST(a_row_beside_the_sample_is_found)
             holds(s->why.text, wrong == 1 ? "against plain: " : "log-sum-exp: |L-R|");
         assert_true(s->result.lse.passed == (wrong != 2) && s->result.lse.rows_checked == 4096);
     }
+}
+
+/* What an earlier result left behind the verdicts is none of them. */
+TEST(verdicts_are_those_that_are_counted)
+{
+    fa_check_result result = {.verdicts = {{.name = "cpu", .rows_checked = 7}}};
+    const fa_verdict verdict = {.name = "cpu", .rows_checked = 2, .passed = true};
+    fa_judge_merge(&result, &verdict);
+    assert_true(result.verdict_count == 1 && result.verdicts[0].rows_checked == 2);
+    fa_judge_merge(&result, &verdict);
+    assert_true(result.verdict_count == 1 && result.verdicts[0].rows_checked == 4);
 }
 
 /* A second candidate of the same problem draws nothing and makes no reference again. */
