@@ -62,39 +62,26 @@ static int32_t choose_wgmma_packed_splits(const fa_knobs *knobs, const fa_proble
 /* What sequences of unlike lengths take with so many splits, in keys of a place for a block. A kernel cuts each by its
  * own length, so that no block has more than `most` keys (kernels/shared/packed.cuh). More blocks than places share the
  * work, and the longest is on average half over when the others end. */
-static double time_of_unlike_splits(const fa_knobs *knobs, const fa_problem *problem, double places, int32_t splits)
+static double time_of_unlike_splits(const fa_knobs *knobs, const fa_problem *problem, int32_t sm_count, int32_t splits)
 {
-    const double begin_end = 750;
+    const double begin_end = 750, places = (double)sm_count * (knobs->warps <= 4 ? 2 : 1);
     const int64_t group = problem->heads / problem->kv_heads, m = knobs->m;
     const int64_t of_grid = (fa_problem_stored_q(problem) * group + problem->batch * (m - 1)) / m * splits;
-    double tiles = 0, work = 0, most = INFINITY, blocks = 0, longest = 0;
-    for (int32_t pass = 0; pass < 2; pass++) { /* all work first */
-        for (int32_t batch = 0; batch < problem->batch; batch++) {
-            const double keys = fa_problem_seq_kv(problem, batch);
-            const double of_rows = (double)((fa_problem_seq_q(problem, batch) * group + m - 1) / m);
-            const double parts = fmax(1, ceil(keys / most));
-            tiles += pass == 0 ? of_rows : 0, work += pass == 0 ? of_rows * keys : 0;
-            blocks += pass == 0 ? 0 : of_rows * parts;
-            longest = pass == 0 ? 0 : fmax(longest, keys / parts);
-        }
-        if (splits > 1)
-            most = fmax(1, ceil(work / fmax(1, (double)of_grid - tiles)));
+    double tiles = 0, work = 0, blocks = 0, longest = 0;
+    for (int32_t batch = 0; batch < problem->batch; batch++) {
+        const double of_rows = (double)((fa_problem_seq_q(problem, batch) * group + m - 1) / m);
+        tiles += of_rows;
+        work += of_rows * fa_problem_seq_kv(problem, batch);
     }
-    blocks *= problem->kv_heads;
+    const double most = splits > 1 ? fmax(1, ceil(work / fmax(1, (double)of_grid - tiles))) : INFINITY;
+    for (int32_t batch = 0; batch < problem->batch; batch++) {
+        const double keys = fa_problem_seq_kv(problem, batch), parts = fmax(1, ceil(keys / most));
+        blocks += (double)((fa_problem_seq_q(problem, batch) * group + m - 1) / m) * parts * problem->kv_heads;
+        longest = fmax(longest, keys / parts);
+    }
     if (blocks <= places)
         return longest + begin_end;
     return (work * problem->kv_heads + begin_end * blocks) / places + longest / 2;
-}
-
-static int32_t choose_unlike_splits(const fa_knobs *knobs, const fa_problem *problem, int32_t sm_count, int32_t most)
-{
-    const double places = (double)sm_count * (knobs->warps <= 4 ? 2 : 1);
-    int32_t best = 1;
-    for (int32_t splits = 2; splits <= most; splits++)
-        if (time_of_unlike_splits(knobs, problem, places, splits) <
-            0.97 * time_of_unlike_splits(knobs, problem, places, best))
-            best = splits;
-    return best;
 }
 
 static int64_t query_tiles(const fa_knobs *knobs, const fa_problem *problem)
@@ -118,15 +105,6 @@ static double time_of_splits(const fa_knobs *knobs, const fa_problem *problem, i
     const double per_key = 1.0 / knobs->n / splits;
     const double keys_of_first = problem->causal ? fmax(0, problem->seq_kv - problem->seq_q) : problem->seq_kv;
     return time_of_waves(waves, problem->seq_kv * per_key + fixed, keys_of_first * per_key + fixed);
-}
-
-static int32_t choose_balanced_splits(const fa_knobs *knobs, const fa_problem *problem, int32_t sm_count, int32_t most)
-{
-    int32_t best = 1;
-    for (int32_t splits = 2; splits <= most; splits++)
-        if (time_of_splits(knobs, problem, sm_count, splits) < 0.97 * time_of_splits(knobs, problem, sm_count, best))
-            best = splits;
-    return best;
 }
 
 /* What gradients take where `splits` blocks share n keys of a K/V head, each with a part of the query tiles that see
@@ -156,13 +134,21 @@ static double time_of_shared_keys(const fa_knobs *knobs, const fa_problem *probl
     return time_of_waves(waves, longest, shortest);
 }
 
-static int32_t choose_shared_keys(const fa_knobs *knobs, const fa_problem *problem, int32_t sm_count)
+typedef double time_model(const fa_knobs *knobs, const fa_problem *problem, int32_t sm_count, int32_t splits);
+
+/* Splits up to `most`, all or powers of two: more of them where that takes 3 % less time. */
+static int32_t choose_by_time(time_model *time_of, const fa_knobs *knobs, const fa_problem *problem, int32_t sm_count,
+                              int32_t most, bool powers)
 {
     int32_t best = 1;
-    for (int32_t splits = 2; splits <= 8; splits *= 2) /* a cluster has 8 blocks at most */
-        if (time_of_shared_keys(knobs, problem, sm_count, splits) <
-            0.97 * time_of_shared_keys(knobs, problem, sm_count, best))
+    double least = time_of(knobs, problem, sm_count, best);
+    for (int32_t splits = 2; splits <= most; splits += powers ? splits : 1) {
+        const double time = time_of(knobs, problem, sm_count, splits);
+        if (time < 0.97 * least) {
             best = splits;
+            least = time;
+        }
+    }
     return best;
 }
 
@@ -184,24 +170,24 @@ static fa_problem with_keys_seen(const fa_problem *problem)
 int32_t fa_splits_choose(const fa_kernel_row *row, const fa_knobs *knobs, const fa_problem *of, int32_t sm_count)
 {
     const fa_problem seen = with_keys_seen(of), *problem = &seen;
-    enum { SPLIT_KEYS = 1024, PACKED_SPLIT_KEYS = 256, BALANCED_SPLIT_KEYS = 512, SPLITS_MAX = 64 };
+    enum { SPLIT_KEYS = 1024, PACKED_SPLIT_KEYS = 256, BALANCED_SPLIT_KEYS = 512, SPLITS_MAX = 64, CLUSTER_MAX = 8 };
     if (row == NULL || row->space.splits == NULL)
         return 1;
     if (row->traits.backward)
-        return choose_shared_keys(knobs, of, sm_count);
+        return choose_by_time(time_of_shared_keys, knobs, of, sm_count, CLUSTER_MAX, true);
     const int32_t keys = row->traits.pack_heads ? PACKED_SPLIT_KEYS
                          : row->traits.wgmma    ? BALANCED_SPLIT_KEYS
                                                 : SPLIT_KEYS;
     const int32_t most = problem->seq_kv / keys < SPLITS_MAX ? problem->seq_kv / keys : SPLITS_MAX;
     const bool by_length = of->lengths != NULL && !of->windowed && of->chunk == 0 && !(of->v_in_k && row->traits.wgmma);
     if (row->traits.pack_heads && by_length)
-        return choose_unlike_splits(knobs, of, sm_count, most);
+        return choose_by_time(time_of_unlike_splits, knobs, of, sm_count, most, false);
     if (row->traits.pack_heads && row->traits.wgmma)
         return choose_wgmma_packed_splits(knobs, problem, sm_count, most);
     if (row->traits.pack_heads)
         return choose_packed_splits(knobs, problem, sm_count, most);
     if (row->traits.wgmma)
-        return choose_balanced_splits(knobs, problem, sm_count, most);
+        return choose_by_time(time_of_splits, knobs, problem, sm_count, most, false);
     const int64_t tiles = query_tiles(knobs, problem);
     const int64_t splits = sm_count / tiles < most ? sm_count / tiles : most;
     return splits < 1 ? 1 : (int32_t)splits;

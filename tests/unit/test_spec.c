@@ -502,6 +502,39 @@ static void expect_splits(const fa_kernel_row *row, const fa_knobs *knobs, const
             p->causal ? "causal" : "full", sms, splits, least, most);
 }
 
+/* By length: a long sequence among short ones is split until it ends with the others; equal ones that fill the places,
+ * or that are too many, are not. 132 multiprocessors with two places each, 8 K/V heads. */
+TEST(splits_of_unlike_lengths)
+{
+    const struct {
+        int32_t longest, sequences, others, splits;
+    } cases[] = {{9000, 3, 100, 11},  /* 30 parts of the longest: 256 blocks on 264 places */
+                 {20000, 8, 1000, 4}, /* 18 parts: 200 blocks */
+                 {40000, 32, 5000, 3},
+                 {8192, 32, 8192, 1},
+                 {8192, 64, 8192, 1}};
+    int packed = 0;
+    for (size_t i = 0; i < fa_registry_count(); i++) {
+        const fa_kernel_row *row = fa_registry_at(i);
+        if (!row->traits.pack_heads || row->space.splits == NULL || row->traits.backward)
+            continue;
+        packed++;
+        for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+            char line[700] = "--heads 64 --kv-heads 8 --dim 128 --lengths ";
+            for (int32_t b = 0; b < cases[c].sequences; b++)
+                snprintf(line + strlen(line), sizeof line - strlen(line), "%s1:%d", b > 0 ? "," : "",
+                         b == 0 ? cases[c].longest : cases[c].others);
+            fa_options options;
+            CLEANUP(fa_problem_free) fa_problem problem = {0};
+            assert_int_equal(parse(line, &options), FA_PASS);
+            assert_int_equal(fa_problem_make(&options, &problem, &why), FA_PASS);
+            const fa_knobs knobs = {.m = 64, .n = 64, .warps = 4};
+            expect_splits(row, &knobs, &problem, 132, cases[c].splits, cases[c].splits);
+        }
+    }
+    assert_true(packed > 0);
+}
+
 /* A part has 1024 keys at least, 512 of wgmma's, 256 of packed heads: one key fewer than two parts make one. */
 TEST(a_part_has_enough_keys)
 {
