@@ -210,10 +210,10 @@ def features:
         gsub("--lengths (?<l>[0-9,:]{40,})"; "--lengths (\(.l / "," | length) sequences)");
     def cell: if . == null then "-" elif .ratio then .ratio | thousandths elif .status == "wrong" then "wrong"
         else "not run" end;
-    ([.[].peers[] | select(.version) | .version] | unique | join(", ")) as $versions |
+    ([.[].peers[] | select(.version) | .version] | unique | join(",\n")) as $versions |
     ([.[].peers[].peer] | unique) as $peers |
-    "Times as fast as each peer, in pairs, each proven first: \($versions). " +
-        "On \(map(.device.name) | unique | join(", ")).",
+    "Times as fast as each peer, in pairs on \(map(.device.name) | unique | join(", ")), each proven first. Peers:",
+    "\($versions).",
     "Every row in `\($file)`, with why a peer did not run.", "",
     (["problem (options)", "kernel and tile", "TFLOP/s of visible pairs"] + ($peers | map("over \(.)")) | row),
     "|\("---|" * (3 + ($peers | length)))",
