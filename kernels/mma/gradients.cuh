@@ -2,8 +2,8 @@
  * dQ, fa_after rounds the sums to dQ and sums dsinks.
  *
  * The workspace has, for each row of each query head, an FP32 row of dQ (DIM16 columns; the columns past FA_DIM stay
- * zero), its log-sum-exp times log2 e, its delta = sum of dO O, and the turn of rows that begin with it. The rows of
- * the query heads of a K/V head follow each other: with pack_heads in FA_KERNEL_INFO, FA_M rows for each tile of the
+ * zero), its log-sum-exp times log2 e, its delta = sum of dO O, and a turn: that of the rows from this one on. The rows
+ * of the query heads of a K/V head follow each other: with pack_heads in FA_KERNEL_INFO, FA_M rows for each tile of the
  * launch are enough. */
 #pragma once
 
@@ -202,12 +202,12 @@ struct key_block {
     bool aligned; /* rows that are read start at multiples of 16 bytes */
 };
 
-/* False: no work. FA_SPLITS blocks in a row have the same keys. LONGEST_FIRST: with the causal mask the first keys of a
- * head meet the most query tiles. So the blocks of the last heads, a wave or two, go by tiles of keys, not by heads.
- * More heads at once would not stay in L2.
- * DETERMINISTIC: the last keys of a head first, so that a block waits for blocks before it alone (turn_of). So many
- * heads as fill the multiprocessors go side by side: where each waits a little for the one before it, they end in the
- * order in which the next ones begin, and only the first ones pay for it. */
+/* False: no work. FA_SPLITS blocks in a row have the same keys.
+ * LONGEST_FIRST: with the causal mask the first keys of a head meet the most query tiles. So the last heads, a wave or
+ * two of blocks, go by tiles of keys, not by heads. More heads at once would not stay in L2.
+ * DETERMINISTIC: the last keys of a head first. So a block waits only for blocks before it (turn_of). As many heads as
+ * fill the multiprocessors go side by side. Their blocks end in the order in which the next ones begin, so only the
+ * first ones wait. */
 template <bool LONGEST_FIRST = false>
 __device__ __forceinline__ bool find_keys(key_block &block, const fa_params &p)
 {

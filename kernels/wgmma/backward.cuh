@@ -218,8 +218,7 @@ __device__ __forceinline__ void store_ds(unsigned box_at, const unsigned (&pairs
     }
 }
 
-/* Ends the turn that add_dq began, if any: the sums are in memory. It comes long after them, so there is little to wait
- * for. */
+/* Ends the turn that add_dq began, if any, once its sums are in memory: by now they mostly are. */
 __device__ __forceinline__ void end_turn(unsigned *&turn_g)
 {
     if constexpr (DETERMINISTIC) {
