@@ -98,16 +98,17 @@ static size_t first_wrong(const trial *t, float sign)
     return first;
 }
 
-/* Before each sample come equal copies and launches, so that caches and clocks are alike in all three cases. */
+/* Before each sample come equal launches and, last, equal copies: caches, clocks and the queue of the GPU are alike in
+ * all three cases. */
 static fa_status take_sample(trial *t, int which, double *us, fa_reason *why)
 {
     fa_device *device = t->candidate->device;
     fa_sample sample;
     FA_TRY(put_inputs(t, 0, why));
     FA_TRY(fa_candidate_launch(t->candidate, why));
-    FA_TRY(put_inputs(t, which == ON_NEW_INPUTS, why));
     if (which != ON_A_DONE_OUTPUT)
         FA_TRY(fa_buffers_poison_output(t->buffers, why));
+    FA_TRY(put_inputs(t, which == ON_NEW_INPUTS, why));
     FA_TRY(device->sample(device, &t->request, &sample, why));
     *us = sample.us;
     if (which == ON_A_DONE_OUTPUT)
