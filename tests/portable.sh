@@ -70,7 +70,10 @@ for name in "${names[@]}"; do
     inside "$root" 0 /opt/fa/fa_bench --list-kernels
     inside "$root" 4 /usr/bin/env PATH=/nowhere HOME=/root /opt/fa/fa_bench "${small[@]}"
     grep -q 'g++' "$work/said" || die 1 "$name: what is missing is not named: $(head -n 3 "$work/said")"
-    inside "$root" 0 /usr/bin/env HOME=/root /opt/fa/fa_bench "${small[@]}"
+    for race in '' --race; do
+        # shellcheck disable=SC2086 # a word or none
+        inside "$root" 0 /usr/bin/env HOME=/root /opt/fa/fa_bench "${small[@]}" $race
+    done
     grep -q '^check *PASS' "$work/said" || die 1 "$name: no PASS: $(head -n 3 "$work/said")"
     echo "$name: runs"
 done

@@ -151,6 +151,7 @@ static fa_status make_job(const fa_spec *spec, fa_sanitize sanitize, fa_job *wor
     static const char fixed[] = "-std=c++20 -x c++ -shared -fPIC -w -Wno-psabi -ffp-contract=off -fno-strict-aliasing "
                                 "-fstack-clash-protection " /* large frames hit the guard page, not the next stack */
                                 "-fstack-reuse=none "       /* registers of a product may outlive their scope */
+                                "-U_FORTIFY_SOURCE " /* Ubuntu's g++ sets it: inline functions in the place of memcpy */
                                 "-fvisibility=hidden -ffunction-sections "
                                 "-fdata-sections "   /* fa_shared.ld takes variables by their names */
                                 "-Wl,--gc-sections " /* functions that are not called need no definitions of theirs */
