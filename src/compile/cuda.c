@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/process.h"
@@ -143,6 +144,35 @@ static fa_status make_job(const char *source, const char *arch, fa_compiler comp
     return FA_PASS;
 }
 
+/* A refused tile has an entry, too: the compiler's sentence in the place of a module. */
+#define REFUSED "refused"
+
+static fa_status keep_refusal(fa_status status, const char *folder, fa_reason *why)
+{
+    if (status != FA_INFEASIBLE)
+        return status;
+    const fa_reason sentence = *why;
+    char *path = fa_format("%s/" REFUSED, folder);
+    status = fa_write_file(path, sentence.text, strlen(sentence.text), why);
+    free(path);
+    return status;
+}
+
+static fa_status obtain(const fa_job *work, fa_job_build *build, fa_cache_entry *entry, fa_reason *why)
+{
+    char *sentence = NULL;
+    size_t size = 0;
+    fa_reason ignored;
+    FA_TRY(fa_job_obtain(work, build, entry, why));
+    char *path = fa_format("%s/" REFUSED, entry->folder);
+    fa_status status = FA_PASS;
+    if (access(path, F_OK) == 0 && fa_read_file(path, &sentence, &size, &ignored) == FA_PASS)
+        status = fa_refuse(why, FA_INFEASIBLE, "%s", sentence);
+    free(sentence);
+    free(path);
+    return status;
+}
+
 /* A header that is not found is often one of the host's, which NVRTC does not read and nvcc does. */
 static fa_status explain_nvrtc(const char *log, fa_reason *why)
 {
@@ -182,7 +212,7 @@ static fa_status build_nvrtc(const fa_job *work, const char *text, const char *f
     free(source);
     free(cubin);
     free(object);
-    return status == FA_COMPILE_ERROR ? explain_nvrtc(*log, why) : status;
+    return status == FA_COMPILE_ERROR ? keep_refusal(explain_nvrtc(*log, why), folder, why) : status;
 }
 
 static fa_status build_nvcc(const fa_job *work, const char *text, const char *folder, char **log, fa_reason *why)
@@ -196,7 +226,7 @@ static fa_status build_nvcc(const fa_job *work, const char *text, const char *fo
     fa_device_source_unlink(&work->device_source, folder);
     free(source);
     free(object);
-    return status == FA_COMPILE_ERROR ? fa_log_explain(*log, why) : status;
+    return status == FA_COMPILE_ERROR ? keep_refusal(fa_log_explain(*log, why), folder, why) : status;
 }
 
 fa_status fa_compile_file(const char *source, const char *arch, char cubin_path[1024], fa_reason *why)
@@ -204,7 +234,7 @@ fa_status fa_compile_file(const char *source, const char *arch, char cubin_path[
     fa_job *work = fa_alloc(sizeof *work);
     fa_cache_entry entry;
     fa_status status = make_job(source, arch, FA_COMPILER_NVRTC, NULL, work, why);
-    FA_THEN(status, fa_job_obtain(work, build_nvrtc, &entry, why));
+    FA_THEN(status, obtain(work, build_nvrtc, &entry, why));
     if (status == FA_PASS)
         snprintf(cubin_path, 1024, "%s/module.cubin", entry.folder);
     fa_job_free(work);
@@ -223,7 +253,7 @@ fa_status fa_compile_ptx(const fa_spec *spec, fa_module *module, fa_reason *why)
     fa_cache_entry entry;
     snprintf(module->ptx_arch, sizeof module->ptx_arch, "compute_%.3s", spec->arch + strlen("sm_"));
     fa_status status = make_job(spec->source, module->ptx_arch, FA_COMPILER_NVRTC, spec, work, why);
-    FA_THEN(status, fa_job_obtain(work, build_nvrtc, &entry, why));
+    FA_THEN(status, obtain(work, build_nvrtc, &entry, why));
     if (status == FA_PASS)
         snprintf(module->path, sizeof module->path, "%s/module.cubin", entry.folder);
     fa_job_free(work);
@@ -294,14 +324,14 @@ static fa_status read_module(const fa_spec *spec, const fa_cache_entry *entry, f
 fa_status fa_compile_cuda(const fa_spec *spec, fa_module *module, fa_reason *why)
 {
     const double start = fa_now_s();
-    fa_cache_entry entry;
+    fa_cache_entry entry = {.hit = false};
     *module = (fa_module){.cache_hit = false};
     fa_job *work = fa_alloc(sizeof *work);
     fa_status status = make_job(spec->source, spec->arch, spec->compiler, spec, work, why);
-    FA_THEN(status, fa_job_obtain(work, spec->compiler == FA_COMPILER_NVRTC ? build_nvrtc : build_nvcc, &entry, why));
+    FA_THEN(status, obtain(work, spec->compiler == FA_COMPILER_NVRTC ? build_nvrtc : build_nvcc, &entry, why));
+    module->cache_hit = entry.hit;
     if (status == FA_PASS) {
         fa_job_describe(work, module);
-        module->cache_hit = entry.hit;
         status = read_module(spec, &entry, module, why);
     }
     if (status == FA_PASS) {

@@ -44,6 +44,23 @@ print(*sorted({f'--source {file} --arch $arch' for _, file, _ in conform.conform
         ".provenance.code_sha256 != $(jq .provenance.code_sha256 "$work/1.json")"
 }
 
+@test "a refused tile comes from the cache with the compiler's sentence; a damaged entry and an edited one do not" {
+    needs_nvrtc
+    export XDG_CACHE_HOME=$work/cache
+    sed '/^FA_KERNEL_INFO/i static_assert(FA_M < 64, "k: M below 64");' examples/plain.cu >"$work/k.cu"
+    refused_as() { # REASON CACHE_HIT
+        run -3 ./fa_bench --source "$work/k.cu" --m 64 --compile-only --json "$work/r.json" --quiet
+        record_holds "$work/r.json" ".reason == \"$1\" and .provenance.cache_hit == $2"
+    }
+    refused_as "k: M below 64" false
+    refused_as "k: M below 64" true
+    echo 'k: anything' >"$(echo "$work"/cache/fa_bench/*/refused)"
+    refused_as "k: M below 64" false
+    sed -i 's/FA_M < 64, "k: M below 64"/FA_M < 32, "k: M below 32"/' "$work/k.cu"
+    refused_as "k: M below 32" false
+    ./fa_bench --source "$work/k.cu" --m 16 --compile-only --quiet
+}
+
 @test "a knob that does nothing is said" {
     needs_nvrtc
     export XDG_CACHE_HOME=$work/cache # another test may have compiled this code under the same name
