@@ -99,13 +99,14 @@ static void tidy_and_die(int signal_number)
     _exit(128 + signal_number);
 }
 
-/* What is over of a run is gone before the next. On a GPU freed pages are used again: cuda/device.c. */
+/* What is over of a run is gone before the next. Freed pages are used again on a GPU (cuda/device.c) and by a compiler,
+ * which would take as many for the next run. */
 static void tidy_up(fa_runs *runs, size_t index, const fa_device *device)
 {
     fa_cache_tidy();
     if (runs->in != NULL)
         fa_runs_done(runs, index);
-    if (device->self == NULL || fa_device_is_emu(device))
+    if (device->self != NULL && fa_device_is_emu(device))
         malloc_trim(0);
 }
 

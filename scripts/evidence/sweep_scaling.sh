@@ -5,17 +5,19 @@
 #        scripts/evidence/sweep_scaling.sh --table FILE
 #   --gpus LIST      how many GPUs, one sweep each (default 1,2)
 #   --kernel NAME[,NAME...]   default wmma
+#   --cores N        cores for each GPU of a sweep (default: a sweep may use all). One GPU of a machine with two has
+#                    twice the cores that it has in a sweep with both, and compilers need them; --cores compares alike
 #   --out FILE       a line of JSON per sweep, appended (default: stdout)
 #   --table FILE     such lines as Markdown
 # Each sweep tries the whole tile space that the pinned knobs leave, in a drawn order, with a compile cache and a
 # leaderboard of its own. Without fa_bench options --vec is pinned to 8.
-# Exit: 0, 2 usage, 4 not run (no fa_bench, jq, python3 or GPU, or fewer GPUs), otherwise evo_sweep.sh's.
+# Exit: 0, 2 usage, 4 not run (no fa_bench, jq, python3 or GPU, or fewer GPUs or cores), otherwise evo_sweep.sh's.
 set -euo pipefail
 
 here=$(dirname "${BASH_SOURCE[0]}")/.. # scripts/; FILE paths are below the caller's folder, so that one stays
 # shellcheck source=scripts/lib/common.sh
 . "$here/lib/common.sh"
-opt=([gpus]="1,2" [kernel]=wmma [out]='' [table]='')
+opt=([gpus]="1,2" [kernel]=wmma [cores]=none [out]='' [table]='')
 arguments=words
 parse_options "$@"
 [[ ${#words[@]} -eq 0 ]] || die 2 "unknown argument ${words[0]} (see --help)"
@@ -37,16 +39,31 @@ need_kernels "${opt[kernel]}"
 gpu=$(gpu_name "$bench")
 [[ -n $gpu ]] || die 4 "NOT-RUN: no GPU here"
 [[ ${#more[@]} -gt 0 ]] || more=(--vec 8)
+[[ ${opt[cores]} == none ]] || need_number 1 cores
+# The processors that we may use, both halves of a core beside each other.
+processors=$(python3 -c 'import os
+def core(cpu):
+    try:
+        with open(f"/sys/devices/system/cpu/cpu{cpu}/topology/core_cpus_list") as file:
+            return int(file.read().replace("-", ",").split(",")[0])
+    except OSError:
+        return cpu
+print(*sorted(os.sched_getaffinity(0), key=lambda cpu: (core(cpu), cpu)), sep=",")')
 
 if [[ -n ${opt[out]} ]]; then exec {rates}>>"${opt[out]}"; else exec {rates}>&1; fi
 make_work
 for kernel in "${names[@]}"; do
     for gpus in ${opt[gpus]//,/ }; do
-        XDG_CACHE_HOME=$work/cache "$here/evo_sweep.sh" --kernel "$kernel" --strategy random --budget 999999999 \
+        within=()
+        if [[ ${opt[cores]} != none ]]; then
+            [[ $((gpus * opt[cores])) -le $(nproc) ]] || die 4 "NOT-RUN: $(nproc) cores here, --cores takes more"
+            within=(taskset -c "$(cut -d, -f "1-$((gpus * opt[cores]))" <<<"$processors")")
+        fi
+        XDG_CACHE_HOME=$work/cache "${within[@]}" "$here/evo_sweep.sh" --kernel "$kernel" --strategy random --budget 999999999 \
             --jobs "$gpus" --out "$work/board" -- "${more[@]}" >&2
         jqf evo/rate -cs --argjson gpus "$gpus" --arg gpu "$gpu" --argjson cores "$(nproc)" \
             --argjson present "$(nvidia-smi -L 2>/dev/null | grep -c '^GPU' || true)" \
-            --arg tried "$(jq -r .knobs "$work/board/leaderboard.jsonl" | sort | sha256sum | cut -c1-16)" \
+            --argjson each "${opt[cores]/none/null}" \
             --slurpfile sweep "$work/board/sweeps.jsonl" "$work/board/leaderboard.jsonl" >&"$rates"
         rm -rf "$work/cache" "$work/board"
     done

@@ -16,23 +16,23 @@ def strategies:
     (.[] | "| \(.swept), \(.points) points | \(.strategy) | \(.seeds) | " +
         "\(.median_over_best | map(thousandths | tostring) | join(" | ")) | \(.found_best[-1]) of \(.seeds) |");
 
-# A leaderboard's lines (jq -s) and its sweep as a line of sweep_scaling.sh. `tried` is a digest of the candidates;
-# `median_s` the stages of those that ran.
+# A leaderboard's lines (jq -s) and its sweep as a line of sweep_scaling.sh. `median_s`: the stages of those that ran.
 def rate:
     def median: sort | if length == 0 then null else .[length / 2 | floor] end;
     (map(.stage_s // {} | to_entries[]) | group_by(.key) | map({(.[0].key): (map(.value) | median)}) | add) as $stages |
     (map(select(.cache_hit == false).compile_s) | median) as $cold |
-    {gpu: $gpu, gpus: $gpus, machine: {gpus: $present, cores: $cores}} + $sweep[-1] +
-    {tried: $tried, median_s: (($stages // {}) + {compile_cold: $cold})};
+    {gpu: $gpu, gpus: $gpus, machine: {gpus: $present, cores: $cores}, cores_each: $each} + $sweep[-1] +
+    {median_s: (($stages // {}) + {compile_cold: $cold})};
 
-# Lines of sweep_scaling.sh (jq -s) as a table. A row is compared with one GPU of the same machine and commit, on the
-# same candidates.
+# Lines of sweep_scaling.sh (jq -s) as a table. A row is compared with the median of one GPU of the same machine and
+# commit, over the same space, with as many cores for each GPU.
 def rates:
-    def like: [.tried, .machine, .git];
+    def like: [.kernel, .group, .space, .machine, .cores_each, .git];
     . as $all |
     "| GPUs | of a machine with | kernel | candidates | seconds | candidates per second | of N times one GPU |",
     "|---|---|---|---|---|---|---|",
-    (.[] | . as $row | ([$all[] | select(.gpus == 1 and like == ($row | like))][0]) as $one |
-        "| \(.gpus) | \(.machine.gpus) x \(.gpu), \(.machine.cores) cores | \(.kernel) | \(.candidates) |" +
+    (.[] | . as $row | ([$all[] | select(.gpus == 1 and like == ($row | like)).per_second] | sort) as $one |
+        "| \(.gpus) | \(.machine.gpus) x \(.gpu), \(.machine.cores) cores" +
+        "\(if .cores_each then ", \(.cores_each) for each GPU" else "" end) | \(.kernel) | \(.candidates) |" +
         " \(.seconds) | \(.per_second) |" +
-        " \(if $one then .per_second / $one.per_second / .gpus else null end | hundredths) |");
+        " \(if $one != [] then .per_second / $one[$one | length / 2 | floor] / .gpus else null end | hundredths) |");

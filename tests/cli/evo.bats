@@ -280,7 +280,7 @@ END
 # bats test_tags=slow
 @test "an edited source is measured again, an untouched one is not, a reverted one is known" {
     sweep --kernel one --strategy grid
-    [ "$(timed_runs)" -eq 5 ] # four, and the probe
+    [ "$(timed_runs)" -eq 4 ]
     run sweep --kernel one --strategy grid
     [[ $output == *"; 0 measured in"* ]]
     printf '%064d' 3 >"$STUB/source.one"
@@ -645,7 +645,7 @@ count_starts() { # COMMAND...: prints how many
         .status == {pass: 4} and .seconds > 0 and .per_second > 0 and .git == "stub")' "$work/lb/sweeps.jsonl"
     sweep --kernel one --strategy grid
     jq -es 'length == 2 and (.[1] | .candidates == 4 and .measured == 0)' "$work/lb/sweeps.jsonl"
-    echo $(($(wc -l <"$STUB/runs") + 3)) >"$STUB/hold" # the probe and two candidates; the third hangs
+    echo $(($(wc -l <"$STUB/runs") + 2)) >"$STUB/hold" # two candidates; the third hangs
     setsid scripts/evo_sweep.sh --kernel two --strategy grid --pool 1 --out "$work/lb" >"$work/said" 2>&1 3>&- &
     sweep=$!
     eventually grep -q '^2/4 candidates' "$work/said"

@@ -46,7 +46,7 @@ class Board:
         self.subject, self.results, self.seed, self.out = subject, results, int(began) % 100000, out
         self.kernel, self.group, self.log = subject.kernel, candidates.group, candidates.log
         # Not those of the sweep, which may leave a slow one unmeasured.
-        self.candidates = Candidates(subject.kernel, subject.explore, self.log, subject.place)
+        self.candidates = Candidates(subject.kernel, subject.explore).settle(self.log, subject.place)
         self.path, self.best = os.path.join(out, "leaderboard.json"), os.path.join(out, "micro_best.json")
 
     def update(self):

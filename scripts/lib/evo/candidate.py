@@ -131,6 +131,10 @@ def register_limits(result):
     return [limit for more, limit in limits if more * warps <= 64 and max(24, registers / 2) <= limit < registers]
 
 
+# Of glibc: what a compiler frees serves its next candidate. A twentieth of its time is page faults otherwise.
+KEEPS_MEMORY = {"MALLOC_TRIM_THRESHOLD_": "2000000000", "MALLOC_TOP_PAD_": "67108864", "MALLOC_MMAP_MAX_": "0"}
+
+
 class Bench:
     """A fa_bench that lives through many candidates (--runs - --stream), used by one thread."""
 
@@ -243,17 +247,23 @@ class Log:
 class Candidates:
     """Compiles and runs candidates of a kernel; the answers are lines of the log."""
 
-    def __init__(self, kernel, options, log, place, prune="none", gpu_facts=None):
-        self.kernel, self.options, self.log, self.prune, self.gpu_facts = kernel, options, log, prune, gpu_facts
-        self.place, self.best_us = place, None  # best_us: what a candidate must beat to be timed to the end
+    def __init__(self, kernel, options, prune="none"):
+        self.kernel, self.options, self.prune = kernel, options, prune
+        self.best_us = None  # what a candidate must beat to be timed to the end
         self.refused = []  # tiles that take too much shared memory: a larger one is not compiled
         self.blocks = {}  # of a tile without its register limit: with it there must be more
-        self.gpu, self.driver, self.arch, self.group = place
         self.command = [os.environ["FA_BENCH"], *kernel_words(kernel), *options]
+
+    def settle(self, log, place, gpu_facts=None):
+        """Before the first of them: runners begin while the place is not known."""
+        self.log, self.place, self.gpu_facts = log, place, gpu_facts
+        self.gpu, self.driver, self.arch, self.group = place
+        return self
 
     def compiler(self):
         bound = "--no-bound" if self.prune == "none" else "--bound"
-        return Bench([*self.command, "--compile-only", "--arch", self.arch, bound], nice=10)  # runners come first
+        words = [*self.command, "--compile-only", "--arch", self.arch, bound]
+        return Bench(words, nice=10, **KEEPS_MEMORY)  # runners come first
 
     def runner(self, **environment):
         return Bench([*self.command, "--no-bound"], **environment)

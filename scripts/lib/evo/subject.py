@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 
-from candidate import Place, Refusal, dig, kernel_words, run_bench
+from candidate import Place, Refusal, dig, kernel_words, parse_record, run_bench
 
 ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 3))
 EMULATOR = "CPU emulator"
@@ -48,15 +48,27 @@ def pin(space, words):
     return space, others
 
 
+def is_emulator_wanted(words):
+    return ("--device", "emu") in values_of(words, ("--device",))
+
+
+def visible(jobs):
+    """The GPUs that may be taken."""
+    return (os.environ.get("CUDA_VISIBLE_DEVICES") or ",".join(map(str, range(jobs)))).split(",")
+
+
 class Gpu:
     """The device of a run that any device does at once."""
 
-    def __init__(self, kernel, words):
+    def __init__(self, kernel, words, runner, swept):
         device = [word for pair in values_of(words, ("--device", "--gpu")) for word in pair]
         self.probe = ["--batch", "1", "--heads", "1", "--kv-heads", "1", "--seq", "16", "--seq-kv", "16", "--dim", "64"]
         self.probe += ["--seeds", "1", "--check", "cpu", "--timing", "none"]
         self.kernel, self.is_chosen = kernel, "--gpu" in device
-        _, record, text = run_bench(["--kernel", kernel, *device, *self.probe])
+        # A sweep's first runner is asked, which has its context then; a process where it has no answer.
+        record, text = runner and parse_record(runner.ask(self.line(swept)) or b""), ""
+        if dig(record, "device.name") is None:
+            _, record, text = run_bench(["--kernel", kernel, *device, *self.probe])
         if record and record["status"] == "not_run":
             raise Refusal(4, f"not run: {record.get('reason')}")
         found = (record or {}).get("device") or {}
@@ -68,7 +80,11 @@ class Gpu:
         self.folder, self.target = gpu_sh("gpu_folder", self.name), gpu_sh("gpu_target", arch)
         self.facts = {name: found.get(name) for name in ("sm_count", "clock_mhz_max")}
         self.emulated = self.name == EMULATOR
-        self.is_emulator_wanted = ("--device", "emu") in values_of(words, ("--device",))
+        self.is_emulator_wanted = is_emulator_wanted(words)
+
+    def line(self, swept):
+        """What a runner of a kernel runs for its context. A file of one's own takes no --kernel beside it."""
+        return " ".join([*([] if swept.startswith("source:") else ["--kernel", self.kernel]), *self.probe])
 
     def numbers(self, jobs):
         """The GPUs of --jobs; each runner sees for itself that its GPU is the same kind as the first."""
@@ -76,7 +92,7 @@ class Gpu:
             return [None]
         if self.is_chosen:
             raise Refusal(2, f"--gpu names one GPU, --jobs {jobs} takes more: one of the two")
-        numbers = (os.environ.get("CUDA_VISIBLE_DEVICES") or ",".join(map(str, range(jobs)))).split(",")
+        numbers = visible(jobs)
         if len(numbers) < jobs:
             raise Refusal(2, f"--jobs {jobs}, but CUDA_VISIBLE_DEVICES names {len(numbers)}")
         return numbers[:jobs]

@@ -28,11 +28,26 @@ import time
 from board import Board, fastest_first, print_best
 from candidate import Candidates, Log, Place, Refusal, microseconds, parse_record, register_limits, say
 from propose import proposer_of
-from subject import EMULATOR, ROOT, Gpu, Subject, kernel_rows
+from subject import EMULATOR, ROOT, Gpu, Subject, is_emulator_wanted, kernel_rows, visible
 
 SCRIPT = os.path.join(ROOT, "scripts/evo_sweep.sh")
 LIMITED_TILES = 4  # the fastest, which are tried with register limits once three quarters of the budget are handed out
 RUNNERS_PER_GPU = 4  # one is timed while the others load and check
+
+
+def runners_each(pool, gpus, emulated):
+    return pool if emulated else min(-(-pool // gpus), RUNNERS_PER_GPU)
+
+
+def share_cores(pool, gpus, emulated):
+    """Each check gets its share of the cores: threads of several checks that spin for one another only take turns."""
+    at_once = runners_each(pool, gpus, emulated) * gpus
+    os.environ.setdefault("OMP_NUM_THREADS", str(-(-len(os.sched_getaffinity(0)) // at_once)))
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+
+def on_gpu(gpu):
+    return {"CUDA_VISIBLE_DEVICES": gpu} if gpu else {}
 
 
 def lost(knobs):
@@ -40,44 +55,63 @@ def lost(knobs):
 
 
 class Here:
-    """The workers of this machine. A runner asks its GPU the line of options in `probe` first."""
+    """The workers of this machine. Runners begin at once, so that their contexts are made while the sweep gets ready,
+    those of a GPU one after the other; each asks its GPU the line of options in `probe` first. `first` is a runner that
+    has its context."""
 
-    def __init__(self, pool, candidates, answers, gpus=(None,), probe=None):
-        self.candidates, self.answers, self.probe = candidates, answers, probe
-        self.todo, self.ready, self.benches, each = queue.SimpleQueue(), queue.SimpleQueue(), [], pool
-        if candidates.gpu != EMULATOR:
-            each = min(-(-pool // len(gpus)), RUNNERS_PER_GPU)
-        # Each check gets its share of the cores: threads of several checks that spin for one another only take turns.
-        os.environ.setdefault("OMP_NUM_THREADS", str(-(-len(os.sched_getaffinity(0)) // (each * len(gpus)))))
-        os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-        for gpu in each * [*gpus]:
-            bench = candidates.runner(**({"CUDA_VISIBLE_DEVICES": gpu} if gpu else {}))
-            self.begin(bench, self.ready, candidates.run, gpu)
-        for _ in range(pool):
-            self.begin(candidates.compiler(), self.todo, candidates.compile)
+    def __init__(self, candidates, pool, gpus=(None,), emulated=False, probe=None, first=None):
+        self.candidates, self.pool, self.probe, self.answers = candidates, pool, probe, queue.SimpleQueue()
+        self.todo, self.ready, self.benches = queue.SimpleQueue(), queue.SimpleQueue(), []
+        share_cores(pool, len(gpus), emulated)
+        self.contexts, self.spent = [], {"compile": [], "run": []}  # when a runner was there; when a job began and ended
+        for gpu, turn in [(gpu, threading.Lock()) for gpu in gpus]:
+            for _ in range(runners_each(pool, len(gpus), emulated)):
+                bench, first = first or candidates.runner(**on_gpu(gpu)), None
+                self.begin(bench, self.ready, "run", gpu, turn)
+
+    def start(self):
+        """The compilers; from now on candidates have a place."""
+        for _ in range(self.pool):
+            self.begin(self.candidates.compiler(), self.todo, "compile")
 
     def begin(self, *what):
         self.benches.append(what[0])
         threading.Thread(target=self.serve, args=what, daemon=True).start()
 
-    def serve(self, bench, jobs, ask, gpu=None):
-        if jobs is self.ready and self.probe and self.candidates.gpu != EMULATOR:
-            self.warm_up(bench, gpu)
+    def serve(self, bench, jobs, kind, gpu=None, turn=None):
+        if turn:
+            with turn:
+                self.warm_up(bench, gpu)
+            self.contexts.append(time.time())
         while True:
-            job = jobs.get()
+            job, ask = jobs.get(), getattr(self.candidates, kind)
+            began = time.time()
             try:
                 outcome = ask(bench, *job)
             except Exception as error:  # of any kind: each candidate has an answer
                 outcome = {"knobs": job[0], "lost": str(error)}
+            self.spent[kind].append((began, time.time()))
             (self.ready if isinstance(outcome, tuple) else self.answers).put(outcome)
 
     def warm_up(self, bench, gpu):
         """The first use of a GPU by a process takes up to a second: it happens while the first candidates compile."""
+        if not self.probe or bench.process is not None:
+            return
         record = parse_record(bench.ask(self.probe) or b"") or {}
         if record.get("status") == "not_run":
             self.answers.put(Refusal(4, f"not run: {record['reason']}"))
         elif record.get("device") and record["device"].get("name") != self.candidates.gpu:
             self.answers.put(Refusal(4, f"GPU {gpu} is no {self.candidates.gpu}"))
+
+    def time_line(self, began, ended):
+        """Seconds from the first candidate: when runners had their contexts, when the first and the last candidate was
+        compiled; and the share of the time in which compilers and runners were at work."""
+        compiled = [to - began for _, to in self.spent["compile"]]
+        line = {"contexts": [at - began for at in sorted(self.contexts)], "compiled": [min(compiled), max(compiled)]}
+        room = {"compile": self.pool, "run": len(self.benches) - self.pool}
+        busy = {kind: sum(to - at for at, to in spans) / max(ended - began, 0.01) for kind, spans in self.spent.items()}
+        return {"time_line_s": {name: [round(s, 2) for s in seconds] for name, seconds in line.items()},
+                "busy": {kind: round(busy[kind] / room[kind], 2) for kind in room}}  # fmt: skip
 
     def feed(self, batch):
         for knobs in batch:
@@ -127,13 +161,14 @@ def hosts_of(path):
 class Hosts:
     """Workers on hosts, by GNU parallel, which starts `evo_sweep.sh --measure` for a few candidates at a time."""
 
-    def __init__(self, options, candidates, answers):
+    def __init__(self, options, candidates):
+        self.candidates = candidates
         self.work, self.joblog = tempfile.TemporaryDirectory(), os.path.join(options.out, "joblog")
         known, task = (os.path.join(self.work.name, name) for name in ("known", "task"))
         shutil.copy(candidates.log.path, known)
         with open(task, "w") as file:
             json.dump([candidates.kernel, candidates.options, known, candidates.place], file)
-        self.each, self.answers, self.log = options.each, answers, open(self.joblog, "a+")
+        self.each, self.answers, self.log = options.each, queue.SimpleQueue(), open(self.joblog, "a+")
         self.log.seek(0, os.SEEK_END)
         self.process = subprocess.Popen(
             ["parallel", "--will-cite", "--line-buffer", "--retries", "2", "--jobs", str(options.jobs),
@@ -144,6 +179,12 @@ class Hosts:
             env={**os.environ, "FA_BENCH": os.path.abspath(os.environ["FA_BENCH"])},
         )  # fmt: skip
         threading.Thread(target=self.read, daemon=True).start()
+
+    def start(self):
+        pass
+
+    def time_line(self, began, ended):
+        return {}  # each host has its own
 
     def read(self):
         for line in self.process.stdout:
@@ -177,24 +218,20 @@ class Hosts:
 
 
 class Sweep:
-    def __init__(self, options, subject, gpu, proposer, log):
+    def __init__(self, options, subject, gpu, proposer, log, workers):
         self.options, self.subject, self.gpu, self.proposer, self.log = options, subject, gpu, proposer, log
-        self.candidates = Candidates(subject.kernel, subject.explore, log, subject.place, options.prune, gpu.facts)
-        self.answers, self.budget = queue.SimpleQueue(), min(options.budget, subject.points)
+        self.workers, self.candidates = workers, workers.candidates
+        self.answers, self.budget = workers.answers, min(options.budget, subject.points)
         self.waiting, self.results, self.lost, self.best, self.limited = set(), [], [], None, set()
         self.handed = self.measured = self.cold = 0
         self.more = True
+        # Candidates beside those that are compiled: fewer where the next ones follow from the answers.
+        self.lead = max(1, options.pool // 2 if options.strategy in ("evo", "tpe") else options.pool)
 
     def run(self):
         killed = True
-        if self.options.sshloginfile:
-            self.workers = Hosts(self.options, self.candidates, self.answers)
-        else:
-            # A runner's first line, for its context. A file of one's own takes no --kernel beside it.
-            named = [] if self.subject.kernel.startswith("source:") else ["--kernel", self.gpu.kernel]
-            probe = " ".join([*named, *self.gpu.probe])
-            self.workers = Here(self.options.pool, self.candidates, self.answers, self.options.gpus, probe)
-        self.began = self.ended = time.time()
+        self.began = self.ended = self.found = time.time()
+        self.workers.start()
         try:
             self.search()
             killed = False
@@ -203,7 +240,7 @@ class Sweep:
             self.workers.end(killed)
 
     def search(self):
-        self.hand_out(self.options.pool * 2)
+        self.hand_out(self.options.pool + self.lead)
         while self.waiting:
             lines = []
             try:
@@ -287,7 +324,7 @@ class Sweep:
         result["status"] = result["status"] or "not_run"
         if result["status"] == "pass" and result["p50_us"] is not None:
             if self.best is None or result["p50_us"] < self.best["p50_us"]:
-                self.best, self.candidates.best_us = result, result["p50_us"]
+                self.best, self.candidates.best_us, self.found = result, result["p50_us"], time.time()
         self.results.append(result)
         # A loser guides the search by what it takes at least; no board has it.
         beaten = {"status": "pass", "p50_us": result["at_least_us"]} if result["status"] == "beaten" else {}
@@ -298,8 +335,8 @@ class Sweep:
             self.show()
         if self.more and self.ended >= self.options.end:
             self.stop()
-        elif self.more and len(self.waiting) <= pool + pool // 2:
-            self.hand_out((pool + 1) // 2)
+        elif self.more and len(self.waiting) <= pool + self.lead // 2:
+            self.hand_out((self.lead + 1) // 2)
         return lines
 
     def show(self):
@@ -324,6 +361,8 @@ class Sweep:
             "budget": self.budget, "candidates": len(self.results), "measured": self.measured,
             "compiled_cold": self.cold, "status": status, "seconds": round(seconds, 2),
             "per_second": round(len(self.results) / max(seconds, 0.01), 2), "lost": self.lost,
+            "space": self.subject.points, "start_s": round(self.began - options.began, 2),
+            "best_s": round(self.found - self.began, 2), **self.workers.time_line(self.began, self.ended),
             "git": self.subject.git, "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         }  # fmt: skip
         try:
@@ -353,6 +392,7 @@ def settle(options):
 
 def search(options):
     """A sweep of each kernel, one after the other; the leaderboard is up to date after each."""
+    options.began = time.time()
     settle(options)
     rows = kernel_rows()
     if options.source:
@@ -365,18 +405,37 @@ def search(options):
         for subject, proposer in zip(subjects, proposers):
             print(*proposer.propose(min(options.budget, subject.points)), sep="\n")
         return
-    gpu = Gpu(next(row["name"] for row in rows if row["kind"] == "hand"), options.options)
+    candidates = [Candidates(subject.kernel, subject.explore, options.prune) for subject in subjects]
+    first = None
+    if not options.sshloginfile:
+        share_cores(options.pool, options.jobs, is_emulator_wanted(options.options))
+        first = candidates[0].runner(**on_gpu(visible(options.jobs)[0] if options.jobs > 1 else None))
+    gpu = Gpu(next(row["name"] for row in rows if row["kind"] == "hand"), options.options, first, subjects[0].kernel)
     options.gpus = [None] if options.sshloginfile else gpu.numbers(options.jobs)
+
+    def workers_for(ours, first=None):
+        ours.gpu = gpu.name
+        if options.sshloginfile:
+            return Hosts(options, ours)
+        probe = None if gpu.emulated else gpu.line(ours.kernel)
+        return Here(ours, options.pool, options.gpus, gpu.emulated, probe, first)
+
+    workers = workers_for(candidates[0], first) if first else None
     for subject in subjects:
         subject.locate(gpu)
     log = open_log(options, gpu)
-    for subject, proposer in zip(subjects, proposers):
-        sweep = Sweep(options, subject, gpu, proposer, log)
+    for subject, ours, proposer in zip(subjects, candidates, proposers):
+        ours.settle(log, subject.place, gpu.facts)
+        workers = workers or workers_for(ours)
+        sweep = Sweep(options, subject, gpu, proposer, log, workers)
         sweep.run()
+        workers, proven = None, time.time()
         if not gpu.emulated:
-            Board(subject, sweep.candidates, sweep.results, sweep.began, options.out).update()
+            Board(subject, ours, sweep.results, sweep.began, options.out).update()
+            print(f"{subject.kernel}: proven and compared in {time.time() - proven:.1f} s", flush=True)
         if time.time() >= options.end:
             break
+        options.began = time.time()
     print_best(options.out)
 
 
@@ -402,11 +461,13 @@ def measure(task, batch):
     """A few candidates, on a host of GNU parallel."""
     with open(task) as file:
         kernel, options, log, place = json.load(file)
-    batch, answers = batch.split(), queue.SimpleQueue()
-    workers = Here(len(batch), Candidates(kernel, options, Log(log), Place(*place)), answers)
+    batch = batch.split()
+    candidates = Candidates(kernel, options).settle(Log(log), Place(*place))
+    workers = Here(candidates, len(batch), emulated=candidates.gpu == EMULATOR)
+    workers.start()
     workers.feed(batch)
     for _ in batch:
-        print(json.dumps(answers.get(), separators=(",", ":")), flush=True)
+        print(json.dumps(workers.answers.get(), separators=(",", ":")), flush=True)
     workers.end(False)
 
 
