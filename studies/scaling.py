@@ -9,15 +9,18 @@ import argparse
 import heapq
 import random
 
-# Seconds of a candidate at each stage of a sweep with evo: medians of sweeps of wmma on two H100 of one machine with 32
-# cores, 480 candidates, cold, where nothing else is said. Losers were timed to the end then.
+# Seconds of a candidate at each stage of a sweep: wmma on two H200 of one machine with 32 cores, 485 candidates, losers
+# stopped (evidence/h200/sweep_scaling.jsonl, commit d24751c5), where nothing else is said.
 TIMES = {
     "cores_per_gpu": 16,
-    "compile_cold_s": 0.84,
+    # The medians, 0.53 and 0.62, times 1.08: mean over median of 160 of these tiles, compiled one by one. A quarter of
+    # them are refused by a static_assert in 0.05 s, the slowest takes 1.8 s.
+    "compile_cold_s": 0.575,  # 12 at once on 32 cores: one GPU
+    "compile_shared_s": 0.67,  # 24 at once: two GPUs
     "compile_warm_s": 0.01,
-    "check_s": 0.37,  # before the timing 0.29, after it 0.08
-    "check_shared_s": 0.57,  # 0.41 and 0.16: with two GPUs, whose checks share caches, memory and clocks
-    "lock_s": 0.11,  # at most 0.115, because one GPU did 8.7 per second
+    "check_s": 0.013,
+    "check_shared_s": 0.016,  # with two GPUs
+    "lock_s": 0.0095,  # 0.006 of those that are stopped, about 0.2 of 12 that are timed to the end
     "propose_s": 0.002,  # 6 points of a space of 3,840, two cores of 2026-11
     "driver_s": 0.0012,  # CPU time with a made-up fa_bench on the same machine: 0.0012 at 1 GPU, 0.0005 at 8
     "append_s": 0.001,  # assumed for a network file system; 0.00003 on a local disk
@@ -34,8 +37,8 @@ def simulate(machines, gpus, cold, shared, seconds=12.0):
     spread, times = random.Random(1), TIMES
     cores = times["cores_per_gpu"] * gpus
     pool = min(12 * gpus, cores * 3 // 4)
-    batch = (pool + 1) // 2
-    compile_s = times["compile_cold_s"] if cold else times["compile_warm_s"]
+    batch = (pool // 2 + 1) // 2
+    compile_s = times["compile_warm_s" if not cold else "compile_cold_s" if gpus == 1 else "compile_shared_s"]
     board = Stage(1, times["append_s"])
     routes = []
     for _ in range(machines):

@@ -5,7 +5,7 @@
 #        scripts/evidence/sweep_scaling.sh --table FILE
 #   --gpus LIST      how many GPUs, one sweep each (default 1,2)
 #   --kernel NAME[,NAME...]   default wmma
-#   --cores N        cores for each GPU of a sweep (default: a sweep may use all). One GPU of a machine with two has
+#   --cores N        cores for each GPU of a sweep (default 0: a sweep may use all). One GPU of a machine with two has
 #                    twice the cores that it has in a sweep with both, and compilers need them; --cores compares alike
 #   --out FILE       a line of JSON per sweep, appended (default: stdout)
 #   --table FILE     such lines as Markdown
@@ -17,11 +17,12 @@ set -euo pipefail
 here=$(dirname "${BASH_SOURCE[0]}")/.. # scripts/; FILE paths are below the caller's folder, so that one stays
 # shellcheck source=scripts/lib/common.sh
 . "$here/lib/common.sh"
-opt=([gpus]="1,2" [kernel]=wmma [cores]=none [out]='' [table]='')
+opt=([gpus]="1,2" [kernel]=wmma [cores]=0 [out]='' [table]='')
 arguments=words
 parse_options "$@"
 [[ ${#words[@]} -eq 0 ]] || die 2 "unknown argument ${words[0]} (see --help)"
 [[ ${opt[gpus]} =~ ^[1-9][0-9]*(,[1-9][0-9]*)*$ ]] || die 2 "--gpus takes a list of numbers, not '${opt[gpus]}'"
+need_number 0 cores
 if [[ -n ${opt[table]} ]]; then
     need_jq
     make_work
@@ -39,31 +40,19 @@ need_kernels "${opt[kernel]}"
 gpu=$(gpu_name "$bench")
 [[ -n $gpu ]] || die 4 "NOT-RUN: no GPU here"
 [[ ${#more[@]} -gt 0 ]] || more=(--vec 8)
-[[ ${opt[cores]} == none ]] || need_number 1 cores
-# The processors that we may use, both halves of a core beside each other.
-processors=$(python3 -c 'import os
-def core(cpu):
-    try:
-        with open(f"/sys/devices/system/cpu/cpu{cpu}/topology/core_cpus_list") as file:
-            return int(file.read().replace("-", ",").split(",")[0])
-    except OSError:
-        return cpu
-print(*sorted(os.sched_getaffinity(0), key=lambda cpu: (core(cpu), cpu)), sep=",")')
 
 if [[ -n ${opt[out]} ]]; then exec {rates}>>"${opt[out]}"; else exec {rates}>&1; fi
 make_work
 for kernel in "${names[@]}"; do
     for gpus in ${opt[gpus]//,/ }; do
-        within=()
-        if [[ ${opt[cores]} != none ]]; then
-            [[ $((gpus * opt[cores])) -le $(nproc) ]] || die 4 "NOT-RUN: $(nproc) cores here, --cores takes more"
-            within=(taskset -c "$(cut -d, -f "1-$((gpus * opt[cores]))" <<<"$processors")")
-        fi
-        XDG_CACHE_HOME=$work/cache "${within[@]}" "$here/evo_sweep.sh" --kernel "$kernel" --strategy random --budget 999999999 \
-            --jobs "$gpus" --out "$work/board" -- "${more[@]}" >&2
+        sweep=("$here/evo_sweep.sh" --kernel "$kernel" --strategy random --budget 999999999 --jobs "$gpus")
+        last=$((gpus * opt[cores] - 1))
+        [[ $last -lt $(nproc) ]] || die 4 "NOT-RUN: $(nproc) cores, --cores takes $((last + 1)) for $gpus GPUs"
+        [[ $last -lt 0 ]] || sweep=(taskset -c "0-$last" "${sweep[@]}")
+        XDG_CACHE_HOME=$work/cache "${sweep[@]}" --out "$work/board" -- "${more[@]}" >&2
         jqf evo/rate -cs --argjson gpus "$gpus" --arg gpu "$gpu" --argjson cores "$(nproc)" \
             --argjson present "$(nvidia-smi -L 2>/dev/null | grep -c '^GPU' || true)" \
-            --argjson each "${opt[cores]/none/null}" \
+            --argjson each "${opt[cores]}" \
             --slurpfile sweep "$work/board/sweeps.jsonl" "$work/board/leaderboard.jsonl" >&"$rates"
         rm -rf "$work/cache" "$work/board"
     done

@@ -27,12 +27,12 @@ def rate:
 # Lines of sweep_scaling.sh (jq -s) as a table. A row is compared with the median of one GPU of the same machine and
 # commit, over the same space, with as many cores for each GPU.
 def rates:
-    def like: [.kernel, .group, .space, .machine, .cores_each, .git];
+    def like: [.kernel, .group, .space, .machine, .cores_each // 0, .git];
     . as $all |
     "| GPUs | of a machine with | kernel | candidates | seconds | candidates per second | of N times one GPU |",
     "|---|---|---|---|---|---|---|",
-    (.[] | . as $row | ([$all[] | select(.gpus == 1 and like == ($row | like)).per_second] | sort) as $one |
+    (.[] | like as $like | ([$all[] | select(.gpus == 1 and like == $like).per_second] | sort) as $one |
         "| \(.gpus) | \(.machine.gpus) x \(.gpu), \(.machine.cores) cores" +
-        "\(if .cores_each then ", \(.cores_each) for each GPU" else "" end) | \(.kernel) | \(.candidates) |" +
-        " \(.seconds) | \(.per_second) |" +
+        "\(if (.cores_each // 0) > 0 then ", \(.cores_each) for each GPU" else "" end) |" +
+        " \(.kernel) | \(.candidates) | \(.seconds) | \(.per_second) |" +
         " \(if $one != [] then .per_second / $one[$one | length / 2 | floor] / .gpus else null end | hundredths) |");

@@ -56,6 +56,22 @@ swept() {
     [ "$a" != "$(sweep --kernel light --strategy random --budget 9 --seed 4 --dry-run)" ]
 }
 
+@test "the last third of a space is handed out by the time that it takes to compile, longest first" {
+    PYTHONPATH=scripts/lib/evo python3 -c '
+from propose import Proposer, every, point_of
+space = {"m": [16, 32, 64], "n": [16, 32, 64], "warps": [1, 2, 4, 8]}
+seconds = lambda text: point_of(text)["m"] * point_of(text)["n"] / point_of(text)["warps"]
+for strategy in "grid", "random":
+    proposer, handed = Proposer(space, strategy, 1), []
+    while batch := proposer.propose(5):
+        handed += batch
+        for text in batch:
+            proposer.tell({"knobs": text, "status": "infeasible", "cold_s": seconds(text)})
+    assert sorted(handed) == sorted(every(space)) and handed[:25] != sorted(handed[:25], key=seconds, reverse=True)
+    assert handed[25:] == sorted(handed[25:], key=seconds, reverse=True), handed[25:]
+'
+}
+
 @test "on the emulator: proven, never timed" {
     unset FA_BENCH
     run sweep --kernel light --strategy random --budget 2 -- --device emu --batch 1 --heads 1 --seq 17 --dim 16 --vec 8
@@ -547,9 +563,11 @@ count_starts() { # COMMAND...: prints how many
 }
 
 # bats test_tags=slow
-@test "the table of docs/scaling.md is what the simulation says" {
+@test "the tables of docs/scaling.md are what the simulation and the evidence say" {
     diff <(sed -n '/scaling:begin/,/scaling:end/p' docs/scaling.md | grep '^|') \
         <(studies/scaling.py)
+    diff <(sed -n '/rates:begin/,/rates:end/p' docs/scaling.md | grep '^|') \
+        <(scripts/evidence/sweep_scaling.sh --table evidence/h200/sweep_scaling.jsonl)
 }
 
 # bats test_tags=slow

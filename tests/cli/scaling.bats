@@ -10,13 +10,13 @@ load stub_bench
     local script=$PWD/scripts/evidence/sweep_scaling.sh # from any folder
     (cd "$work" && PATH=$work/bin:$PATH "$script" --gpus 1,2 --kernel one --out rates -- --seq 64)
     jq -es 'map(.gpus) == [1, 2] and all(.[]; .machine.gpus == 2 and .measured == 4 and .per_second > 0) and
-        all(.[]; .space == 4 and .cores_each == null)' "$work/rates"
+        all(.[]; .space == 4 and .cores_each == 0)' "$work/rates"
     jq -c '.seconds = 40 / .gpus / (if .gpus > 1 then 0.95 else 1 end) | .per_second = .candidates / .seconds' \
         "$work/rates" >"$work/made_up"
     scripts/evidence/sweep_scaling.sh --table "$work/made_up" | tail -n 1 | grep -q '| 0.95 |$'
     [ "$(nproc)" -lt 2 ] || scripts/evidence/sweep_scaling.sh --gpus 1 --cores 2 --kernel one --out "$work/alike" --
     [ "$(nproc)" -lt 2 ] || jq -e '.cores_each == 2 and .pool == 2' "$work/alike"
-    refused 4 "--cores takes more" scripts/evidence/sweep_scaling.sh --cores 99999 --kernel one
+    refused 4 "--cores takes 99999 for 1 GPUs" scripts/evidence/sweep_scaling.sh --cores 99999 --kernel one
     touch "$STUB/no_gpu"
     refused 4 "no GPU here" scripts/evidence/sweep_scaling.sh --kernel one
     refused 2 "--gpus takes a list of numbers, not 'two'" scripts/evidence/sweep_scaling.sh --gpus two

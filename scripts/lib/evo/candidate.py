@@ -131,7 +131,7 @@ def register_limits(result):
     return [limit for more, limit in limits if more * warps <= 64 and max(24, registers / 2) <= limit < registers]
 
 
-# Of glibc: what a compiler frees serves its next candidate. A twentieth of its time is page faults otherwise.
+# Of glibc: what a compiler frees serves its next candidate (docs/scaling.md).
 KEEPS_MEMORY = {"MALLOC_TRIM_THRESHOLD_": "2000000000", "MALLOC_TOP_PAD_": "67108864", "MALLOC_MMAP_MAX_": "0"}
 
 

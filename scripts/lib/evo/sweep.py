@@ -63,7 +63,8 @@ class Here:
         self.candidates, self.pool, self.probe, self.answers = candidates, pool, probe, queue.SimpleQueue()
         self.todo, self.ready, self.benches = queue.SimpleQueue(), queue.SimpleQueue(), []
         share_cores(pool, len(gpus), emulated)
-        self.contexts, self.spent = [], {"compile": [], "run": []}  # when a runner was there; when a job began and ended
+        # When a runner had its context; when a job began and ended.
+        self.contexts, self.spent = [], {"compile": [], "run": []}
         for gpu, turn in [(gpu, threading.Lock()) for gpu in gpus]:
             for _ in range(runners_each(pool, len(gpus), emulated)):
                 bench, first = first or candidates.runner(**on_gpu(gpu)), None
@@ -329,7 +330,8 @@ class Sweep:
         # A loser guides the search by what it takes at least; no board has it.
         beaten = {"status": "pass", "p50_us": result["at_least_us"]} if result["status"] == "beaten" else {}
         if knobs not in self.limited:
-            self.proposer.tell({**result, **beaten})
+            cold_s = answer.get("compile_s") if answer.get("cache_hit") is False else None
+            self.proposer.tell({**result, **beaten, "cold_s": cold_s})
         self.ended = time.time()
         if sys.stderr.isatty() or len(self.results) % pool == 0 or not self.waiting:
             self.show()
