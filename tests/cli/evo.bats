@@ -377,7 +377,7 @@ END
 }
 
 @test "kill -9 in the middle loses at most what was in flight" {
-    echo 3 >"$STUB/hold" # the probe and a candidate or two; the others hang
+    echo 2 >"$STUB/hold" # a candidate or two; the others hang
     setsid scripts/evo_sweep.sh --kernel one --strategy grid --pool 2 --out "$work/lb" >/dev/null 2>&1 3>&- &
     victim=$!
     eventually lines "$work/lb/leaderboard.jsonl" 1
@@ -394,7 +394,7 @@ END
 }
 
 @test "kill -9 of the script alone leaves no worker behind" {
-    echo 3 >"$STUB/hold"
+    echo 2 >"$STUB/hold"
     scripts/evo_sweep.sh --kernel one --strategy grid --pool 2 --out "$work/lb" >/dev/null 2>&1 3>&- &
     eventually lines "$work/lb/leaderboard.jsonl" 1
     pgrep -f "$FA_BENCH"

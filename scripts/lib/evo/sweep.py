@@ -227,7 +227,8 @@ class Sweep:
         self.handed = self.measured = self.cold = 0
         self.more = True
         # Candidates beside those that are compiled: fewer where the next ones follow from the answers.
-        self.lead = max(1, options.pool // 2 if options.strategy in ("evo", "tpe") else options.pool)
+        learns = options.strategy in ("evo", "tpe") and not options.sshloginfile
+        self.lead = max(1, options.pool // 2 if learns else options.pool)
 
     def run(self):
         killed = True
