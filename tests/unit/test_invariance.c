@@ -217,7 +217,7 @@ TEST(timed_outputs_may_differ_in_last_bits)
     assert_int_equal(try_scripted_of(FA_DTYPE_BF16, 1, 1.1f * of_bf16, us), FA_WRONG);
 }
 
-/* Each sample after the same launches and, last, the same copies: a line a sample, with the first elements of q and o. */
+/* Each sample after the same launches and, last, the same copies: a line a sample, with the first of q and o. */
 TEST(samples_begin_alike)
 {
     golden g = {0};
