@@ -41,8 +41,11 @@ FA_KERNEL_INFO(.threads = BLOCK_THREADS, .smem_dynamic_bytes = SMEM_BYTES, .grid
                .page_rows = FA_FP8_KV ? 1 : PAGE_BOX);
 
 /* Per thread after setmaxnreg; the block's total stays what it had at launch. */
-constexpr int PRODUCER_REGISTERS = CONSUMERS == 1 || LOADS_BY_WARPS ? 40 : 24;
-constexpr int CONSUMER_REGISTERS = BLOCKS_PER_SM == 2 ? 216 : FA_FP8_KV || (HAS_PAGES && CONSUMERS > 1) ? 232 : 240;
+constexpr int GIVEN_REGISTERS = FA_FP8_KV && CONSUMERS == 1 && (BLOCKS_PER_SM == 1 || FA_DIM <= 96) ? 8 : 0;
+constexpr int PRODUCER_REGISTERS = (CONSUMERS == 1 || LOADS_BY_WARPS ? 40 : 24) + GIVEN_REGISTERS;
+constexpr int CONSUMER_REGISTERS = BLOCKS_PER_SM == 2                          ? 216 - GIVEN_REGISTERS
+                                   : FA_FP8_KV || (HAS_PAGES && CONSUMERS > 1) ? 232
+                                                                               : 240;
 static_assert(PRODUCT_REGISTERS + SPARE_REGISTERS <= CONSUMER_REGISTERS,
               "n: S, O and P of this n and dim do not fit the registers of a thread");
 

@@ -44,6 +44,24 @@ __device__ __forceinline__ void unpack_e4m3(unsigned &even, unsigned &odd, unsig
 #endif
     }
 }
+
+/* Four e4m3 as fa_elements in their order. sm_89. The compiler would shift the second pair; here cvt reads it in its
+ * place. [cvt.rn.f16x2.e4m3x2] */
+__device__ __forceinline__ void unpack_e4m3_pairs(unsigned &first, unsigned &second, unsigned four)
+{
+    unsigned pair[2];
+    asm("{ .reg .b16 lo, hi; mov.b32 {lo, hi}, %2; cvt.rn.f16x2.e4m3x2 %0, lo; cvt.rn.f16x2.e4m3x2 %1, hi; }\n"
+        : "=r"(pair[0]), "=r"(pair[1])
+        : "r"(four));
+#if FA_BF16
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+        const float2 wide = __half22float2(*reinterpret_cast<const __half2 *>(&pair[i]));
+        pair[i] = pack_elements(wide.x, wide.y);
+    }
+#endif
+    first = pair[0], second = pair[1];
+}
 #endif
 
 template <int WIDTH = WARP_SIZE>

@@ -185,13 +185,21 @@ __device__ __forceinline__ const ELEMENT *row_at(const rows_of<ELEMENT> &rows, i
     return rows.data_g + column + key * rows.stride;
 }
 
-/* The table is read: no key past the last may be asked for. */
-__device__ __forceinline__ const fa_element_kv *row_at(const paged_rows &rows, int key, int column)
+/* A key's page, and its row there. The table is read: no key past the last may be asked for. */
+__device__ __forceinline__ int page_at(const paged_rows &rows, int key, int &row)
 {
     unsigned page = __umulhi(key, rows.inverse), at = key - page * rows.size; /* or the page before */
     if (at >= rows.size)
         ++page, at -= rows.size;
-    return rows.data_g + column + rows.table[page] * rows.stride_page + static_cast<int>(at) * rows.stride;
+    row = static_cast<int>(at);
+    return rows.table[page];
+}
+
+__device__ __forceinline__ const fa_element_kv *row_at(const paged_rows &rows, int key, int column)
+{
+    int row;
+    const int page = page_at(rows, key, row);
+    return rows.data_g + column + page * rows.stride_page + row * rows.stride;
 }
 
 #if FA_LSE

@@ -1,6 +1,6 @@
-/* wgmma_decode's loads of K and V: by TMA, by TMA out of pages, or from an FP8 cache with pages of any size. The
- * producer's warpgroup copies the bytes of an FP8 cache by cp.async and converts them in shared memory. A thread
- * converts the pieces that it has copied: its copies need no barrier. */
+/* wgmma_decode's loads of K and V: by TMA, by TMA out of pages, or from an FP8 cache with pages of any size. Two warps
+ * copy the bytes of K by cp.async and convert them in shared memory, two those of V. A thread converts the pieces that
+ * it has copied: its copies need no barrier. */
 #pragma once
 
 #include "wgmma/packed_work.cuh"
@@ -14,93 +14,181 @@ struct shared_layout {
 };
 
 constexpr bool LOADS_BY_WARPS = HAS_PAGES || FA_FP8_KV;         /* not by one thread alone */
-constexpr int LOADING_WARPS = FA_FP8_KV ? 4 : 1;                /* each arrives at a full barrier */
-constexpr int RAW_PIECES = FA_FP8_KV ? FA_N * DIM_PAD / 16 : 0; /* of 16 elements, in a tile */
-constexpr int RAW_BYTES = FA_STAGES * 2 * RAW_PIECES * 16;
+constexpr int LOADING_WARPS = FA_FP8_KV ? 2 : 1;                /* each arrives at a full barrier */
+constexpr int WARP_ROWS = FA_N / 2;                             /* of a tile of K or V, FP8 */
+constexpr int PART_BYTES = FA_FP8_KV ? WARP_ROWS * DIM_PAD : 0; /* a warp's share of a tile */
+constexpr int RAW_STAGE_BYTES = 4 * PART_BYTES, RAW_BYTES = FA_STAGES * RAW_STAGE_BYTES;
 
 #if FA_FP8_KV
-/* The place of 16 elements in a tile: row, box, number in the row of the box. Eight lanes have four pieces of one row
- * and four of the next. Converted, these fall in different banks. */
+/* A step copies or converts 32 pieces of 16 elements: eight rows of a box. Eight lanes have four pieces of a row and
+ * four of the next: converted, these fall in different banks. */
+constexpr int STEPS = PART_BYTES / 512, LOOK_UPS = ceil_div(WARP_ROWS, 32);
+
 struct raw_piece {
-    int row, box, chunk;
+    int row, column; /* of the warp's share of a tile; the row modulo eight is the same in every step */
 };
-__device__ __forceinline__ raw_piece piece_of(int item)
+__device__ __forceinline__ raw_piece piece_of(int step)
 {
-    return {item / 8 / BOXES * 2 + item / 4 % 2, item / 8 % BOXES, item % 4};
+    const int lane = threadIdx.x % 32;
+    return {step / BOXES * 8 + lane / 4, step % BOXES * BOX_COLS + lane % 4 * 16};
 }
 
-/* K or V of a sequence, and the bytes of their tiles. */
+/* A warp's share of K or V of a sequence. Addresses in shared memory are those of the first stage. */
 struct fp8_cache {
     kv_rows rows;
-    unsigned raw_s;
-    int seq_kv;
+    int first_row, seq_kv;   /* the warp's first row of a tile; keys of the sequence */
+    unsigned raw_s, piece_s; /* of the warp's bytes, of the elements of this lane's first piece */
+    unsigned full, empty;
     bool aligned;
 };
 
-/* This thread's pieces of key tile n, if it is before `end`; zeros past the last key and past dim. Commits once. */
-__device__ __forceinline__ void load_raw(const fp8_cache &from, int stage, int n, int end)
+/* The bytes of this lane's first piece. */
+__device__ __forceinline__ unsigned raw_piece_s(const fp8_cache &from, int stage)
 {
-#pragma unroll 4
-    for (int item = threadIdx.x; n < end && item < RAW_PIECES; item += 128) {
-        const raw_piece at = piece_of(item);
-        const int key = n * FA_N + at.row, column = at.box * BOX_COLS + at.chunk * 16;
-        const int bytes = key < from.seq_kv ? min(max(FA_DIM - column, 0), 16) : 0;
-        const fa_element_kv *from_g = row_at(from.rows, min(key, from.seq_kv - 1), column < FA_DIM ? column : 0);
-        const unsigned to_s = from.raw_s + (stage * 2 * RAW_PIECES + item) * 16;
-        if (from.aligned) {
-            cp_async_16_at(to_s, from_g, bytes);
-            continue;
-        }
+    return from.raw_s + stage * RAW_STAGE_BYTES + reload_thread_index() % 32 * 16;
+}
+
+/* Where this lane's rows of a tile are: row 32 i + lane of the warp's. Past the last key the last one. */
+struct row_places {
+    int page[LOOK_UPS], row[LOOK_UPS];
+};
+
+/* The address of a row. Its page, which may be on its way from memory, is not waited for earlier. */
+__device__ __forceinline__ u64 address_of(const kv_rows &rows, int page, int row)
+{
+    const fa_element_kv *row_g = rows.data_g + row * rows.stride;
+#if FA_FEATURES & FA_FEATURE_PAGED
+    first_use(page);
+    row_g += page * rows.stride_page;
+#endif
+    return reinterpret_cast<u64>(row_g);
+}
+
+__device__ __forceinline__ row_places find_rows(const fp8_cache &from, int n)
+{
+    row_places to;
+#pragma unroll
+    for (int i = 0; i < LOOK_UPS; ++i) {
+        const int key = min(n * FA_N + from.first_row + 32 * i + static_cast<int>(threadIdx.x % 32), from.seq_kv - 1);
+#if FA_FEATURES & FA_FEATURE_PAGED
+        to.page[i] = page_at(from.rows, key, to.row[i]);
+#else
+        to.page[i] = 0, to.row[i] = key;
+#endif
+    }
+    return to;
+}
+
+/* Bytes of a piece that are read: none past the last key and past dim. */
+__device__ __forceinline__ int bytes_of(int column, bool is_key)
+{
+    if constexpr (FA_DIM % 16 == 0)
+        return is_key && column < FA_DIM ? 16 : 0;
+    return is_key ? min(max(FA_DIM - column, 0), 16) : 0;
+}
+
+/* load_raw from rows that do not start on 16 bytes. */
+__device__ __forceinline__ void load_raw_bytes(const fp8_cache &from, unsigned to_s, int key0)
+{
+#pragma unroll 1
+    for (int step = 0; step < STEPS; ++step) {
+        const raw_piece at = piece_of(step);
+        const int key = key0 + at.row, bytes = bytes_of(at.column, key < from.seq_kv);
+        const fa_element_kv *from_g = row_at(from.rows, min(key, from.seq_kv - 1), bytes > 0 ? at.column : 0);
         unsigned words[4] = {0, 0, 0, 0};
 #pragma unroll
         for (int i = 0; i < 16; ++i)
             if (i < bytes)
                 words[i / 4] |= static_cast<unsigned>(from_g[i].__x) << i % 4 * 8;
-        st_shared_16_at(to_s, make_uint4(words[0], words[1], words[2], words[3]));
+        st_shared_16_at(to_s + step * 512, make_uint4(words[0], words[1], words[2], words[3]));
+    }
+}
+
+/* This thread's pieces of key tile n, if it is before `end`; zeros past the last key and past dim. Commits once. The
+ * pages of the next tile are looked up: a look-up takes longer than a tile. */
+__device__ __forceinline__ void load_raw(const fp8_cache &from, row_places &places, int stage, int n, int end)
+{
+    const int key0 = n * FA_N + from.first_row, left = from.seq_kv - key0;
+    const unsigned to_s = raw_piece_s(from, stage);
+    if (n < end && from.aligned) {
+        u64 rows_g[LOOK_UPS], row_g = 0, piece_g = 0;
+#pragma unroll
+        for (int i = 0; i < LOOK_UPS; ++i)
+            rows_g[i] = address_of(from.rows, places.page[i], places.row[i]);
+        places = find_rows(from, n + 1);
+#pragma unroll
+        for (int step = 0; step < STEPS; ++step) {
+            const raw_piece at = piece_of(step);
+            if (step % BOXES == 0) {
+                row_g = __shfl_sync(ALL_LANES, rows_g[step / BOXES / 4], at.row % 32);
+                piece_g = row_g + at.column;
+            }
+            const u64 from_g = at.column < FA_DIM ? piece_g + step % BOXES * BOX_COLS : row_g;
+            cp_async_16_at(to_s + step * 512, reinterpret_cast<const void *>(from_g),
+                           bytes_of(at.column, at.row < left));
+        }
+    } else if (n < end) {
+        load_raw_bytes(from, to_s, key0);
     }
     cp_async_commit();
 }
 
-/* The pieces become elements where TMA would put them. */
-__device__ __forceinline__ void convert_raw(unsigned raw_s, unsigned tile_s)
+/* The pieces become elements where TMA would put them. Several are read before the first is written. */
+__device__ __forceinline__ void convert_raw(unsigned raw_s, unsigned piece_s)
 {
-#pragma unroll 2
-    for (int item = threadIdx.x; item < RAW_PIECES; item += 128) {
-        const raw_piece at = piece_of(item);
-        uint4 raw;
-        ld_shared_16_at(raw, raw_s + item * 16);
-        const unsigned four[4] = {raw.x, raw.y, raw.z, raw.w};
-        unsigned w[8];
+    constexpr int BATCH = 4;
 #pragma unroll
-        for (int i = 0; i < 4; ++i)
-            unpack_e4m3(w[2 * i], w[2 * i + 1], __byte_perm(four[i], 0, 0x3120));
-        const unsigned row_s = tile_s + (at.box * FA_N + at.row) * BOX_ROW_BYTES, swizzle = swizzle_of_row(at.row);
-        st_shared_16_at(row_s + (at.chunk * 2 ^ swizzle) * 16, make_uint4(w[0], w[1], w[2], w[3]));
-        st_shared_16_at(row_s + (at.chunk * 2 + 1 ^ swizzle) * 16, make_uint4(w[4], w[5], w[6], w[7]));
+    for (int first = 0; first < STEPS; first += BATCH) {
+        uint4 raw[BATCH];
+#pragma unroll
+        for (int i = 0; i < BATCH && first + i < STEPS; ++i)
+            ld_shared_16_at(raw[i], raw_s + (first + i) * 512);
+#pragma unroll
+        for (int i = 0; i < BATCH && first + i < STEPS; ++i) {
+            const int step = first + i, offset = (step % BOXES * FA_N + step / BOXES * 8) * BOX_ROW_BYTES;
+            unsigned w[8];
+            unpack_e4m3_pairs(w[0], w[1], raw[i].x);
+            unpack_e4m3_pairs(w[2], w[3], raw[i].y);
+            unpack_e4m3_pairs(w[4], w[5], raw[i].z);
+            unpack_e4m3_pairs(w[6], w[7], raw[i].w);
+            st_shared_16_at(piece_s + offset, make_uint4(w[0], w[1], w[2], w[3]));
+            st_shared_16_at(xor_address(piece_s, 16) + offset, make_uint4(w[4], w[5], w[6], w[7]));
+        }
     }
 }
 
-/* Converts the oldest tile of K or of V, and starts the copy of the one that takes its place. */
-__device__ __forceinline__ void convert_tile(const fp8_cache &from, unsigned ring_s, unsigned full, unsigned empty,
-                                             const pipeline_state &to, int next, int end)
+/* Converts the oldest tile, and starts the copy of the one that takes its place. */
+__device__ __forceinline__ void convert_tile(const fp8_cache &from, row_places &places, const pipeline_state &to,
+                                             int next, int end)
 {
-    cp_async_wait<2 * FA_STAGES - 1>();
-    mbarrier_wait(empty + 8 * to.stage, to.phase ^ 1);
-    convert_raw(from.raw_s + to.stage * 2 * RAW_PIECES * 16, ring_s + to.stage * K_TILE_BYTES);
+    cp_async_wait<FA_STAGES - 1>();
+    mbarrier_wait(from.empty + 8 * to.stage, to.phase ^ 1);
+    convert_raw(raw_piece_s(from, to.stage), from.piece_s + to.stage * K_TILE_BYTES);
     fence_async_proxy();
     __syncwarp();
     if (threadIdx.x % 32 == 0)
-        mbarrier_arrive(full + 8 * to.stage);
-    load_raw(from, to.stage, next, end);
+        mbarrier_arrive(from.full + 8 * to.stage);
+    load_raw(from, places, to.stage, next, end);
 }
 
-__device__ __forceinline__ fp8_cache cache_of(const fa_params &p, const void *tensor, fa_i64 stride_b, fa_i64 stride_h,
-                                              fa_i64 stride_s, const packed_tile &tile, const sequence &seq,
-                                              unsigned raw_s)
+/* What this warp loads. */
+__device__ __forceinline__ fp8_cache cache_of(const fa_params &p, const shared_layout &at, const packed_tile &tile,
+                                              const sequence &seq)
 {
-    kv_rows rows = kv_rows_of(p, tensor, stride_b, stride_h, stride_s, seq.batch, tile.kv_head);
-    rows.data_g = key_rows(tensor, seq, stride_b, stride_h, stride_s, tile.kv_head);
-    return {rows, raw_s, seq.seq_kv, false};
+    const int warp = uniform_by_shuffle(threadIdx.x / 32), lane = threadIdx.x % 32, row = lane / 4;
+    const bool values = warp >= 2;
+    kv_rows k = kv_rows_of(p, p.k, p.k_stride_b, p.k_stride_h, p.k_stride_s, seq.batch, tile.kv_head);
+    kv_rows v = kv_rows_of(p, p.v, p.v_stride_b, p.v_stride_h, p.v_stride_s, seq.batch, tile.kv_head);
+    k.data_g = key_rows(p.k, seq, p.k_stride_b, p.k_stride_h, p.k_stride_s, tile.kv_head);
+    v.data_g = key_rows(p.v, seq, p.v_stride_b, p.v_stride_h, p.v_stride_s, tile.kv_head);
+    fp8_cache cache = {values ? v : k, warp % 2 * WARP_ROWS, seq.seq_kv};
+    cache.raw_s = at.raw_s + warp * PART_BYTES;
+    cache.piece_s = (values ? at.v_s : at.k_s) + (cache.first_row + row) * BOX_ROW_BYTES +
+                    (lane % 4 * 2 ^ swizzle_of_row(row)) * 16;
+    cache.full = values ? at.v_full : at.k_full;
+    cache.empty = values ? at.v_empty : at.k_empty;
+    cache.aligned = on_16_bytes(p, k, v);
+    return cache;
 }
 
 /* The producer's warpgroup copies the first key tiles of [first, end) (COPIES), or it converts them all, and copies the
@@ -110,18 +198,16 @@ __device__ __forceinline__ void produce(const fa_params &p, const shared_layout 
                                         const sequence &seq, int first, int end, pipeline_state &to, pipeline_state &,
                                         bool)
 {
-    fp8_cache k = cache_of(p, p.k, p.k_stride_b, p.k_stride_h, p.k_stride_s, tile, seq, at.raw_s);
-    fp8_cache v = cache_of(p, p.v, p.v_stride_b, p.v_stride_h, p.v_stride_s, tile, seq, at.raw_s + RAW_PIECES * 16);
-    k.aligned = v.aligned = on_16_bytes(p, k.rows, v.rows);
+    if (first == end) /* the table may have no page */
+        return;
+    const fp8_cache cache = cache_of(p, at, tile, seq);
+    row_places places = find_rows(cache, COPIES ? first : first + FA_STAGES);
 #pragma unroll 1
-    for (int i = 0; COPIES && i < FA_STAGES; ++i) { /* commits for tiles that there are not, too */
-        load_raw(k, i, first + i, end);
-        load_raw(v, i, first + i, end);
-    }
+    for (int i = 0; COPIES && i < FA_STAGES; ++i) /* commits for tiles that there are not, too */
+        load_raw(cache, places, i, first + i, end);
 #pragma unroll 1
     for (int n = first; !COPIES && n < end; ++n) {
-        convert_tile(k, at.k_s, at.k_full, at.k_empty, to, n + FA_STAGES, end);
-        convert_tile(v, at.v_s, at.v_full, at.v_empty, to, n + FA_STAGES, end);
+        convert_tile(cache, places, to, n + FA_STAGES, end);
         advance<FA_STAGES>(to);
     }
 }
