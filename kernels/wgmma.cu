@@ -59,7 +59,7 @@ __device__ __forceinline__ void init_barriers(const shared_layout &at)
         mbarrier_init(at.q_full + 8 * i, 1);
         mbarrier_init(at.q_empty + 8 * i, 128);
     }
-    init_kv_barriers(at, 4 * CONSUMERS);
+    init_kv_barriers(at, 4 * CONSUMERS, HAS_PAGES ? PAGE_WARPS : 1);
     mbarrier_init_fence();
 }
 
@@ -101,8 +101,12 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
     const int warp = uniform_by_shuffle(threadIdx.x / 32), warpgroup = warp / 4;
     if (warpgroup == 0) {
         setmaxnreg_dec<PRODUCER_REGISTERS>();
-        if (warp == 0 && (HAS_PAGES || elect_one()))
+#if FA_FEATURES & FA_FEATURE_PAGED
+        produce_from_pages(p, at, &bars.tile[0][0], bars.tickets, scheduler_of(p, bars), warp);
+#else
+        if (warp == 0 && elect_one())
             produce(p, at, &bars.tile[0][0], scheduler_of(p, bars));
+#endif
     } else {
         setmaxnreg_inc<CONSUMER_REGISTERS>();
         consume(p, at, &bars.tile[0][0], warpgroup - 1, threadIdx.x % 128);

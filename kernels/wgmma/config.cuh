@@ -51,13 +51,11 @@ static_assert(FA_SPLITS >= 1, "splits 0 is chosen by the rules of the kernel, no
 
 /* Per thread after setmaxnreg; the block's total stays what it had at launch. */
 constexpr int PRODUCER_REGISTERS = THREE_BLOCKS                  ? 24
-                                   : HAS_PAGES && CONSUMERS == 1 ? 64
-                                   : HAS_PAGES && CONSUMERS == 2 ? 56
                                    : CONSUMERS <= 2              ? 40
                                                                  : 32;
 constexpr int CONSUMER_REGISTERS = THREE_BLOCKS     ? 136
-                                   : CONSUMERS == 1 ? (HAS_PAGES ? 192 : 216)
-                                   : CONSUMERS == 2 ? (HAS_PAGES ? 224 : 232)
+                                   : CONSUMERS == 1 ? 216
+                                   : CONSUMERS == 2 ? 232
                                    : CONSUMERS == 3 ? 160
                                                     : 112;
 

@@ -23,6 +23,13 @@ struct pipeline_state {
     unsigned phase;
 };
 
+/* After `count` buffers. */
+template <int STAGES>
+__device__ __forceinline__ pipeline_state state_of(unsigned count)
+{
+    return {static_cast<int>(count % STAGES), count / STAGES % 2};
+}
+
 template <int STAGES>
 __device__ __forceinline__ void advance(pipeline_state &at)
 {

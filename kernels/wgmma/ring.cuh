@@ -11,6 +11,9 @@ struct barriers {
     u64 q_full[CONSUMERS][Q_STAGES], q_empty[CONSUMERS][Q_STAGES];
     u64 k_full[FA_STAGES], k_empty[FA_STAGES], v_full[FA_STAGES], v_empty[FA_STAGES];
     announced_tile tile[CONSUMERS][TILES_KNOWN]; /* the latest query tiles */
+#if FA_FEATURES & FA_FEATURE_PAGED
+    int tickets[2]; /* for the warps that load */
+#endif
 #if VARLEN
     short order[SORTED_SEQUENCES]; /* of the sequences */
 #endif
@@ -109,81 +112,18 @@ __device__ __forceinline__ void prefetch_q(const fa_params &p, const block_tile 
  * query tile ahead. */
 constexpr int TICKET_AHEAD = 3;
 
-/* The next ticket, for a thread, or for a warp of which one lane leads. */
-__device__ __forceinline__ int draw_ticket(const scheduler &tiles, bool leads)
-{
-    if constexpr (!HAS_PAGES)
-        return tiles.draw();
-    return __shfl_sync(ALL_LANES, leads ? tiles.draw() : 0, __ffs(__ballot_sync(ALL_LANES, leads)) - 1);
-}
-
-/* Where keys are: the first one for TMA. With pages also the boxes of the tile whose K comes next, of the one before,
- * whose V does, and of the one after. */
-#if FA_FEATURES & FA_FEATURE_PAGED
-struct key_source : tma_row {
-    box_place k, v, after;
-};
-
-__device__ __forceinline__ box_place find_place(const fa_params &p, const block_tile &tile, int row)
-{
-    return find_box(kv_rows_of(p, p.k, p.k_stride_b, p.k_stride_h, p.k_stride_s, tile.seq.batch, tile.kv_head), row,
-                    tile.seq.seq_kv);
-}
-
-/* K of the tile from `row` on has been loaded: on to the one before it. A look-up takes longer than a tile. */
-__device__ __forceinline__ void look_ahead(key_source &from, const fa_params &p, const block_tile &tile, int row,
-                                           int last_row)
-{
-    from.v = from.k, from.k = from.after;
-    if (row - FA_N > last_row)
-        from.after = find_place(p, tile, row - 2 * FA_N);
-}
-
-__device__ __forceinline__ key_source key_source_of(const fa_params &p, const block_tile &tile)
-{
-    return {tma_key_row(p, tile.seq, tile.first_key), {0, 0}, {0, 0}, {0, 0}};
-}
-
-__device__ __forceinline__ void look_up(key_source &from, const fa_params &p, const block_tile &tile, int row,
-                                        int last_row)
-{
-    from.k = find_place(p, tile, row);
-    if (row > last_row)
-        from.after = find_place(p, tile, row - FA_N);
-}
-#else
-using key_source = tma_row;
-__device__ __forceinline__ key_source key_source_of(const fa_params &p, const block_tile &tile)
-{
-    return tma_key_row(p, tile.seq, tile.first_key);
-}
-__device__ __forceinline__ void look_up(const key_source &, const fa_params &, const block_tile &, int, int) {}
-__device__ __forceinline__ void look_ahead(const key_source &, const fa_params &, const block_tile &, int, int) {}
-#endif
-
-/* A tile of K and one of V from `row` on, as TMA counts the rows of keys. */
+/* A tile of K or V from `row` on, as TMA counts the rows of keys. */
 template <bool VALUES>
 __device__ __forceinline__ void load_keys(const fa_params &p, const shared_layout &at, pipeline_state &to, int row,
-                                          const block_tile &tile, const key_source &key0, bool leads)
+                                          const block_tile &tile, const tma_row &key0)
 {
-    constexpr int BOXES_OF = VALUES ? BOXES_V : BOXES;
-    const fa_tensor_map *map = VALUES ? &p.v_map : &p.k_map;
-    const unsigned ring_s = VALUES ? at.v_s : at.k_s;
-    const unsigned full = VALUES ? at.v_full : at.k_full, empty = VALUES ? at.v_empty : at.k_empty;
-#if FA_FEATURES & FA_FEATURE_PAGED
-    const paged_rows rows =
-        VALUES ? kv_rows_of(p, p.v, p.v_stride_b, p.v_stride_h, p.v_stride_s, tile.seq.batch, tile.kv_head)
-               : kv_rows_of(p, p.k, p.k_stride_b, p.k_stride_h, p.k_stride_s, tile.seq.batch, tile.kv_head);
-    load_kv_from_pages<BOXES_OF, VALUES>(map, rows, VALUES ? key0.v : key0.k, 0, ring_s, full, empty, to, row,
-                                         tile.seq.seq_kv, tile.kv_head, leads);
-#else
-    load_kv<BOXES_OF>(map, ring_s, full, empty, to, row_in_map(p, row), tile.kv_head, key0.batch);
-#endif
+    load_kv<VALUES ? BOXES_V : BOXES>(VALUES ? &p.v_map : &p.k_map, VALUES ? at.v_s : at.k_s,
+                                      VALUES ? at.v_full : at.k_full, VALUES ? at.v_empty : at.k_empty, to,
+                                      row_in_map(p, row), tile.kv_head, key0.batch);
 }
 
-/* The producer, one thread, or with pages a warp of which one lane leads. Key tiles come last to first. K runs one tile
- * ahead of V, as the consumers use them. The next tile is known before this one's last V is loaded, so the ticket's
- * round trip and the divisions cost no time.
+/* The producer, one thread. Key tiles come last to first. K runs one tile ahead of V, as the consumers use them. The
+ * next tile is known before this one's last V is loaded, so the ticket's round trip and the divisions cost no time.
  * With two buffers of Q the next Q is loaded before that V, with one buffer after the next tile's first K. */
 __device__ __forceinline__ void produce(const fa_params &p, const shared_layout &at, announced_tile *tiles_s,
                                         scheduler tiles)
@@ -193,43 +133,146 @@ __device__ __forceinline__ void produce(const fa_params &p, const shared_layout 
     block_tile tile;
     int count = 0;
     bool more = tiles.first(tile);
-    const bool leads = !HAS_PAGES || elect_one();
-    if (Q_EARLY && more && leads)
+    if (Q_EARLY && more)
         load_q(p, at, tiles_s, q_to, count, tile);
-    int early = PACKED && more ? draw_ticket(tiles, leads) : 0;
+    int early = PACKED && more ? tiles.draw() : 0;
     for (; more; ++count) {
-        key_source key0 = key_source_of(p, tile);
+        const tma_row key0 = tma_key_row(p, tile.seq, tile.first_key);
         const int last_row = key0.row + (FA_SPLITS > 1 ? tile.first_key_tile * FA_N : 0);
         int row = key0.row + (tile.key_tiles - 1) * FA_N;
-        look_up(key0, p, tile, row, last_row);
-        load_keys<false>(p, at, k_to, row, tile, key0, leads);
-        if (!Q_EARLY && leads)
+        load_keys<false>(p, at, k_to, row, tile, key0);
+        if (!Q_EARLY)
             load_q(p, at, tiles_s, q_to, count, tile);
         const int draw_row = min(row, last_row + TICKET_AHEAD * FA_N);
         int ticket = early;
         for (;; row -= FA_N) {
             if (!PACKED && row == draw_row)
-                ticket = draw_ticket(tiles, leads);
+                ticket = tiles.draw();
             if (row == last_row)
                 break;
-            look_ahead(key0, p, tile, row, last_row);
-            load_keys<false>(p, at, k_to, row - FA_N, tile, key0, leads);
-            load_keys<true>(p, at, v_to, row, tile, key0, leads);
+            load_keys<false>(p, at, k_to, row - FA_N, tile, key0);
+            load_keys<true>(p, at, v_to, row, tile, key0);
         }
         block_tile next = tile;
         more = tiles.next(ticket, next);
         if (PACKED && more)
-            early = draw_ticket(tiles, leads);
-        if (more && Q_EARLY && leads)
+            early = tiles.draw();
+        if (more && Q_EARLY)
             load_q(p, at, tiles_s, q_to, count + 1, next);
-        else if (!PACKED && more && leads)
+        else if (!PACKED && more)
             prefetch_q(p, next);
-        look_ahead(key0, p, tile, last_row, last_row);
-        load_keys<true>(p, at, v_to, last_row, tile, key0, leads);
+        load_keys<true>(p, at, v_to, last_row, tile, key0);
         tile = next;
     }
-    if (!leads)
-        return;
     end_q(at, tiles_s, q_to, count);
     tiles.leave();
 }
+
+#if FA_FEATURES & FA_FEATURE_PAGED
+constexpr int BAR_TICKETS = 8; /* the producer's warpgroup meets */
+
+/* A query tile's keys for the producer: its key tiles begin at first_key, first_key - FA_N, ..., last_key. */
+struct key_pages {
+    paged_rows rows;
+    int seq_kv, kv_head, first_key, last_key;
+    box_places k, after; /* of the tile whose K comes next, and of the one after it */
+
+    __device__ __forceinline__ void begin(const fa_params &p, const block_tile &tile, int warp)
+    {
+        rows = kv_rows_of(p, p.v, p.v_stride_b, p.v_stride_h, p.v_stride_s, tile.seq.batch, tile.kv_head);
+        seq_kv = tile.seq.seq_kv;
+        kv_head = tile.kv_head;
+        first_key = tile.first_key + (tile.key_tiles - 1) * FA_N;
+        last_key = tile.first_key + (FA_SPLITS > 1 ? tile.first_key_tile * FA_N : 0);
+        find_boxes(k, rows, first_key, seq_kv, warp);
+        find_after(first_key - FA_N, warp);
+    }
+
+    __device__ __forceinline__ void find_after(int key, int warp)
+    {
+        if (key >= last_key)
+            find_boxes(after, rows, key, seq_kv, warp);
+    }
+};
+
+template <bool VALUES>
+__device__ __forceinline__ void load_from_pages(const fa_params &p, const shared_layout &at, pipeline_state &to,
+                                                const box_places &places, int boxes, int kv_head, int warp)
+{
+    load_boxes<VALUES ? BOXES_V : BOXES>(VALUES ? &p.v_map : &p.k_map, places, boxes, VALUES ? at.v_s : at.k_s,
+                                         VALUES ? at.v_full : at.k_full, VALUES ? at.v_empty : at.k_empty, to, kv_head,
+                                         warp);
+}
+
+/* produce for keys in pages, by the producer's warpgroup. A lane of each warp loads; all lanes know the tiles, and store
+ * the last keys' values. Warp 0 draws tickets and loads Q. A look-up takes longer than a tile, so it comes before. */
+__device__ __forceinline__ void produce_from_pages(const fa_params &p, const shared_layout &at,
+                                                   announced_tile *tiles_s, int *tickets_s, scheduler tiles, int warp)
+{
+    constexpr bool Q_EARLY = Q_STAGES > 1;
+    block_tile tile;
+    key_pages keys;
+    int count = 0, loaded = 0; /* query tiles; key tiles before this query tile's */
+    const bool leads = elect_one(), leads_all = leads && warp == 0;
+    bool more = tiles.first(tile);
+    if (more)
+        keys.begin(p, tile, warp);
+    if (Q_EARLY && more && leads_all) {
+        pipeline_state q_to = {0, 0};
+        load_q(p, at, tiles_s, q_to, count, tile);
+    }
+    for (; more; ++count) {
+        const int left = max(min(keys.seq_kv - keys.first_key, FA_N), 0); /* of the first tile's keys */
+        const int first_key = keys.first_key, last_key = keys.last_key, kv_head = keys.kv_head;
+        const int draw_key = PACKED ? first_key : min(first_key, last_key + TICKET_AHEAD * FA_N);
+        if (leads) {
+            pipeline_state k_to = state_of<FA_STAGES>(loaded), q_to = state_of<Q_STAGES>(count);
+            load_from_pages<false>(p, at, k_to, keys.k, boxes_of<false>(left), kv_head, warp);
+            if (!Q_EARLY && warp == 0)
+                load_q(p, at, tiles_s, q_to, count, tile);
+        }
+        if (left < FA_N)
+            load_last_values(keys.rows, at.v_s, at.v_empty, state_of<FA_STAGES>(loaded), first_key, left);
+        int boxes = boxes_of<true>(left);
+        if (leads) {
+            pipeline_state k_to = state_of<FA_STAGES>(loaded + 1), v_to = state_of<FA_STAGES>(loaded);
+            int ticket = 0;
+            for (int key = first_key;; key -= FA_N) {
+                if (warp == 0 && key == draw_key)
+                    ticket = tiles.draw();
+                if (key == last_key)
+                    break;
+                const box_places of_v = keys.k;
+                keys.k = keys.after;
+                keys.find_after(key - 2 * FA_N, warp);
+                load_from_pages<false>(p, at, k_to, keys.k, TILE_BOXES, kv_head, warp);
+                load_from_pages<true>(p, at, v_to, of_v, boxes, kv_head, warp);
+                boxes = TILE_BOXES;
+            }
+            if (warp == 0)
+                tickets_s[count % 2] = ticket;
+        }
+        const box_places last = keys.k;
+        boxes = first_key == last_key ? boxes : TILE_BOXES;
+        loaded += (first_key - last_key) / FA_N + 1;
+        bar_sync(BAR_TICKETS, 32 * PAGE_WARPS);
+        block_tile next = tile;
+        more = tiles.next(static_cast<int>(uniform_by_shuffle(tickets_s[count % 2])), next);
+        if (more)
+            keys.begin(p, next, warp);
+        if (leads) {
+            pipeline_state v_to = state_of<FA_STAGES>(loaded - 1), q_to = state_of<Q_STAGES>(count + 1);
+            if (more && warp == 0 && Q_EARLY)
+                load_q(p, at, tiles_s, q_to, count + 1, next);
+            else if (more && warp == 0 && !PACKED)
+                prefetch_q(p, next);
+            load_from_pages<true>(p, at, v_to, last, boxes, kv_head, warp);
+        }
+        tile = next;
+    }
+    if (leads_all) {
+        end_q(at, tiles_s, state_of<Q_STAGES>(count), count);
+        tiles.leave();
+    }
+}
+#endif
