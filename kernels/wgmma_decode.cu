@@ -49,6 +49,9 @@ constexpr int CONSUMER_REGISTERS = BLOCKS_PER_SM == 2                          ?
 static_assert(PRODUCT_REGISTERS + SPARE_REGISTERS <= CONSUMER_REGISTERS,
               "n: S, O and P of this n and dim do not fit the registers of a thread");
 
+/* Named barriers, with pages: barriers are there, for all and for those that load. */
+enum { BAR_READY = 2, BAR_LOADERS };
+
 /* The rows of Q of a warpgroup to q_s, as TMA would lay them; zero past the last row and past dim. */
 __device__ __forceinline__ void load_q(const fa_params &p, const packed_tile &tile, const sequence &seq, unsigned q_s,
                                        int row0, int thread)
@@ -341,24 +344,48 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
     const tile_range keys = find_tiles(p, tile, seq);
     const int warp = uniform_by_shuffle(threadIdx.x / 32), warpgroup = warp / 4 - 1, thread = threadIdx.x % 128;
     const int row0 = tile.row0 + 64 * warpgroup;
-    const bool leads = warp == 0 && elect_one(), producer = FA_FP8_KV ? warp < 4 : HAS_PAGES ? warp == 0 : leads;
+    const bool leads = warp == 0 && elect_one();
+    auto init_barriers = [&] {
+        init_kv_barriers(at, CONSUMERS > 1 && tile.row0 + 64 >= tile.rows ? 4 : FA_WARPS, LOADING_WARPS);
+        mbarrier_init_fence();
+    };
+#if FA_FEATURES & FA_FEATURE_PAGED && !FA_FP8_KV
+    if (warpgroup < 0) { /* loads wait for the barriers, consumers for them and Q */
+        if (leads) {
+            tma_prefetch_map(&p.k_map);
+            tma_prefetch_map(&p.v_map);
+        }
+        setmaxnreg_dec<PRODUCER_REGISTERS>();
+        produce_from_pages(p, at, tile, seq, keys.first, keys.end, warp, [&] {
+            if (leads)
+                init_barriers();
+            bar_sync(BAR_LOADERS, 32 * PAGE_WARPS);
+            bar_arrive(BAR_READY, BLOCK_THREADS);
+        });
+        return;
+    }
+#else
+    const bool producer = FA_FP8_KV ? warp < 4 : leads;
     pipeline_state k_to = {0, 0}, v_to = {0, 0};
     const int filled = min(keys.first + FA_STAGES, keys.end);
     if (leads) { /* the first loads are on their way while Q is loaded */
-        init_kv_barriers(at, CONSUMERS > 1 && tile.row0 + 64 >= tile.rows ? 4 : FA_WARPS, LOADING_WARPS);
-        mbarrier_init_fence();
-        if (!LOADS_BY_WARPS)
+        init_barriers();
+        if (!FA_FP8_KV)
             produce<true>(p, at, tile, seq, keys.first, filled, k_to, v_to, leads);
     }
-    if (LOADS_BY_WARPS && producer) {
+    if (FA_FP8_KV && producer) {
         __syncwarp();
         produce<true>(p, at, tile, seq, keys.first, filled, k_to, v_to, leads);
     }
+#endif
     if (warpgroup >= 0) {
         load_q(p, tile, seq, q_s + warpgroup * Q_TILE_BYTES, row0, thread);
         fill_ones<128 * CONSUMERS>(at.ones_s, threadIdx.x - 128);
         fence_async_proxy();
     }
+#if FA_FEATURES & FA_FEATURE_PAGED && !FA_FP8_KV
+    bar_sync(BAR_READY, BLOCK_THREADS);
+#else
     __syncthreads();
     if (warpgroup < 0) {
         setmaxnreg_dec<PRODUCER_REGISTERS>();
@@ -366,6 +393,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
             produce<false>(p, at, tile, seq, FA_FP8_KV ? keys.first : filled, keys.end, k_to, v_to, leads);
         return;
     }
+#endif
     setmaxnreg_inc<CONSUMER_REGISTERS>();
     if (row0 >= tile.rows)
         return;

@@ -14,7 +14,7 @@ struct shared_layout {
 };
 
 constexpr bool LOADS_BY_WARPS = HAS_PAGES || FA_FP8_KV;         /* not by one thread alone */
-constexpr int LOADING_WARPS = FA_FP8_KV ? 2 : 1;                /* each arrives at a full barrier */
+constexpr int LOADING_WARPS = FA_FP8_KV ? 2 : HAS_PAGES ? PAGE_WARPS : 1; /* each arrives at a full barrier */
 constexpr int WARP_ROWS = FA_N / 2;                             /* of a tile of K or V, FP8 */
 constexpr int PART_BYTES = FA_FP8_KV ? WARP_ROWS * DIM_PAD : 0; /* a warp's share of a tile */
 constexpr int RAW_STAGE_BYTES = 4 * PART_BYTES, RAW_BYTES = FA_STAGES * RAW_STAGE_BYTES;
@@ -212,37 +212,63 @@ __device__ __forceinline__ void produce(const fa_params &p, const shared_layout 
     }
 }
 #else
-/* The producer loads key tiles [first, end): one thread, or with pages a warp of which one lane leads. The warp looks
- * up the pages of TILES_AT_ONCE tiles at once, ahead of them: a look-up takes longer than a tile. */
+#if FA_FEATURES & FA_FEATURE_PAGED
+constexpr int LOOKED_UP = 3; /* tiles at once: a look-up takes longer than a tile */
+
+/* The warps of the producer's warpgroup load key tiles [first, end). Their first look-ups are on their way while
+ * barriers are initialized; `start` waits for these. */
+template <class START>
+__device__ __forceinline__ void produce_from_pages(const fa_params &p, const shared_layout &at,
+                                                   const packed_tile &tile, const sequence &seq, int first, int end,
+                                                   int warp, START start)
+{
+    const paged_rows rows = kv_rows_of(p, p.v, p.v_stride_b, p.v_stride_h, p.v_stride_s, seq.batch, tile.kv_head);
+    box_places places[LOOKED_UP];
+#pragma unroll
+    for (int i = 0; i < LOOKED_UP; ++i)
+        find_boxes(places[i], rows, (first + i) * FA_N, seq.seq_kv, warp);
+    start();
+    if (first == end)
+        return;
+    const int last_left = max(min(seq.seq_kv - (end - 1) * FA_N, FA_N), 0), whole = end - (last_left < FA_N);
+    const bool leads = elect_one();
+    auto load_v = [&](const box_places &from, int boxes, pipeline_state &to) {
+        load_boxes<BOXES_V>(&p.v_map, from, boxes, at.v_s, at.v_full, at.v_empty, to, tile.kv_head, warp);
+    };
+    if (leads) {
+        pipeline_state k_to = {0, 0}, v_to = {0, 0};
+        for (int n = first; n < end;) {
+#pragma unroll
+            for (int i = 0; i < LOOKED_UP && n < end; ++i, ++n) { /* unrolled: a move would wait for its look-up */
+                load_boxes<BOXES>(&p.k_map, places[i], n < whole ? TILE_BOXES : boxes_of<false>(last_left), at.k_s,
+                                  at.k_full, at.k_empty, k_to, tile.kv_head, warp);
+                if (n < whole)
+                    load_v(places[i], TILE_BOXES, v_to);
+                find_boxes(places[i], rows, (n + LOOKED_UP) * FA_N, seq.seq_kv, warp);
+            }
+        }
+    }
+    if (whole == end)
+        return;
+    pipeline_state to = state_of<FA_STAGES>(whole - first);
+    load_last_values(rows, at.v_s, at.v_empty, to, whole * FA_N, last_left);
+    find_boxes(places[0], rows, whole * FA_N, seq.seq_kv, warp);
+    if (leads)
+        load_v(places[0], boxes_of<true>(last_left), to);
+}
+#else
+/* The producer, one thread, loads key tiles [first, end). */
 template <bool>
 __device__ __forceinline__ void produce(const fa_params &p, const shared_layout &at, const packed_tile &tile,
                                         const sequence &seq, int first, int end, pipeline_state &k_to,
-                                        pipeline_state &v_to, bool leads)
+                                        pipeline_state &v_to, bool)
 {
-#if FA_FEATURES & FA_FEATURE_PAGED
-    const paged_rows k = kv_rows_of(p, p.k, p.k_stride_b, p.k_stride_h, p.k_stride_s, seq.batch, tile.kv_head);
-    const paged_rows v = kv_rows_of(p, p.v, p.v_stride_b, p.v_stride_h, p.v_stride_s, seq.batch, tile.kv_head);
-    constexpr int BOXES_OF_TILE = FA_N / PAGE_BOX, TILES_AT_ONCE = 32 / BOXES_OF_TILE;
-    box_place now = {0, 0}, later = find_box(k, first * FA_N, seq.seq_kv);
-#else
     const tma_row key0 = tma_key_row(p, seq, 0);
-#endif
     for (int n = first; n < end; ++n) {
-#if FA_FEATURES & FA_FEATURE_PAGED
-        const int box = (n - first) % TILES_AT_ONCE * BOXES_OF_TILE;
-        if (box == 0) {
-            now = later;
-            later = find_box(k, (n + TILES_AT_ONCE) * FA_N, seq.seq_kv);
-        }
-        load_kv_from_pages<BOXES, false>(&p.k_map, k, now, box, at.k_s, at.k_full, at.k_empty, k_to, n * FA_N,
-                                         seq.seq_kv, tile.kv_head, leads);
-        load_kv_from_pages<BOXES_V, true>(&p.v_map, v, now, box, at.v_s, at.v_full, at.v_empty, v_to, n * FA_N,
-                                          seq.seq_kv, tile.kv_head, leads);
-#else
         const int row = row_in_map(p, key0.row + n * FA_N);
         load_kv<BOXES>(&p.k_map, at.k_s, at.k_full, at.k_empty, k_to, row, tile.kv_head, key0.batch);
         load_kv<BOXES_V>(&p.v_map, at.v_s, at.v_full, at.v_empty, v_to, row, tile.kv_head, key0.batch);
-#endif
     }
 }
+#endif
 #endif

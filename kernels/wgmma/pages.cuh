@@ -23,11 +23,8 @@ __device__ __forceinline__ void find_boxes(box_places &to, const paged_rows &row
 #pragma unroll
     for (int i = 0; i < WARP_BOXES; ++i) {
         const int key = key0 + (warp + i * PAGE_WARPS) * PAGE_BOX;
-        int page = __umulhi(key, rows.inverse), row = key - page * rows.size; /* or the page before */
-        if (row >= static_cast<int>(rows.size))
-            ++page, row -= rows.size;
-        to.row[i] = row;
-        to.page[i] = key < seq_kv ? rows.table[page] : 0;
+        to.row[i] = 0;
+        to.page[i] = key < seq_kv ? page_at(rows, key, to.row[i]) : 0;
     }
 }
 
@@ -59,14 +56,16 @@ __device__ __forceinline__ void load_boxes(const fa_tensor_map *map, const box_p
     advance<FA_STAGES>(to);
 }
 
-/* The rows of a tile of V that no box has, for the whole warpgroup: the last keys', then zeros. The lane that arrives
- * does so after its warp's. key0: of the tile, which has `left` keys. at: its stage. */
+/* The rows of a tile of V that no box has, for the whole warpgroup: the last keys', then zeros. The lane that loads
+ * comes with its warp: were it tiles behind, a phase long over would look like the one waited for. It arrives
+ * afterwards. key0: of the tile, which has `left` keys. at: its stage. */
 __device__ __forceinline__ void load_last_values(const paged_rows &rows, unsigned ring_s, unsigned empty,
                                                  const pipeline_state &at, int key0, int left)
 {
     constexpr int CHUNKS = DIM_PAD_V / 8, BOX_CHUNKS = BOX_COLS / 8;
     const int first = boxes_of<true>(left) * PAGE_BOX;
     const unsigned tile_s = ring_s + at.stage * V_TILE_BYTES;
+    __syncwarp();
     mbarrier_wait(empty + 8 * at.stage, at.phase ^ 1);
 #pragma unroll 1
     for (int item = threadIdx.x; item < (FA_N - first) * CHUNKS; item += 32 * PAGE_WARPS) {

@@ -71,6 +71,8 @@ pages=("--race --schedule random --page-size 16 --lengths 25:330,1:70,2:0,20:150
     "--schedule random --page-size 32 --lengths 1:300,1:33 --dtype bf16"
     "--race --schedule greedy --page-size 16 --batch 1 --seq 1 --seq-kv 200")
 
+tile[wgmma:pages]="--m 128 --n 64 --warps 8 --stages 2 --heads 24 --kv-heads 2"
+
 tile[wgmma_decode:cache]="--kv-dtype e4m3 --m 64 --n 64 --warps 4 --stages 2 --heads 4 --kv-heads 2 --lse"
 cache=("--race --schedule random --page-size 1 --lengths 5:330,1:70,2:0" "--schedule descending --seq 20 --seq-kv 400"
     "--race --schedule greedy --stages 1 --batch 1 --seq 2 --seq-kv 300 --splits 2")
