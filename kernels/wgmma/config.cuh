@@ -50,9 +50,7 @@ static_assert(!PACKED || FA_SPLITS == 1, "splits must be 1");
 static_assert(FA_SPLITS >= 1, "splits 0 is chosen by the rules of the kernel, not in it");
 
 /* Per thread after setmaxnreg; the block's total stays what it had at launch. */
-constexpr int PRODUCER_REGISTERS = THREE_BLOCKS                  ? 24
-                                   : CONSUMERS <= 2              ? 40
-                                                                 : 32;
+constexpr int PRODUCER_REGISTERS = THREE_BLOCKS ? 24 : CONSUMERS <= 2 ? 40 : 32;
 constexpr int CONSUMER_REGISTERS = THREE_BLOCKS     ? 136
                                    : CONSUMERS == 1 ? 216
                                    : CONSUMERS == 2 ? 232

@@ -13,10 +13,10 @@ struct shared_layout {
     unsigned raw_s;
 };
 
-constexpr bool LOADS_BY_WARPS = HAS_PAGES || FA_FP8_KV;         /* not by one thread alone */
+constexpr bool LOADS_BY_WARPS = HAS_PAGES || FA_FP8_KV;                   /* not by one thread alone */
 constexpr int LOADING_WARPS = FA_FP8_KV ? 2 : HAS_PAGES ? PAGE_WARPS : 1; /* each arrives at a full barrier */
-constexpr int WARP_ROWS = FA_N / 2;                             /* of a tile of K or V, FP8 */
-constexpr int PART_BYTES = FA_FP8_KV ? WARP_ROWS * DIM_PAD : 0; /* a warp's share of a tile */
+constexpr int WARP_ROWS = FA_N / 2;                                       /* of a tile of K or V, FP8 */
+constexpr int PART_BYTES = FA_FP8_KV ? WARP_ROWS * DIM_PAD : 0;           /* a warp's share of a tile */
 constexpr int RAW_STAGE_BYTES = 4 * PART_BYTES, RAW_BYTES = FA_STAGES * RAW_STAGE_BYTES;
 
 #if FA_FP8_KV
@@ -218,9 +218,8 @@ constexpr int LOOKED_UP = 3; /* tiles at once: a look-up takes longer than a til
 /* The warps of the producer's warpgroup load key tiles [first, end). Their first look-ups are on their way while
  * barriers are initialized; `start` waits for these. */
 template <class START>
-__device__ __forceinline__ void produce_from_pages(const fa_params &p, const shared_layout &at,
-                                                   const packed_tile &tile, const sequence &seq, int first, int end,
-                                                   int warp, START start)
+__device__ __forceinline__ void produce_from_pages(const fa_params &p, const shared_layout &at, const packed_tile &tile,
+                                                   const sequence &seq, int first, int end, int warp, START start)
 {
     const paged_rows rows = kv_rows_of(p, p.v, p.v_stride_b, p.v_stride_h, p.v_stride_s, seq.batch, tile.kv_head);
     box_places places[LOOKED_UP];
