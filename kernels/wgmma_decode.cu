@@ -49,9 +49,6 @@ constexpr int CONSUMER_REGISTERS = BLOCKS_PER_SM == 2                          ?
 static_assert(PRODUCT_REGISTERS + SPARE_REGISTERS <= CONSUMER_REGISTERS,
               "n: S, O and P of this n and dim do not fit the registers of a thread");
 
-/* Named barriers, with pages: barriers are there, for all and for those that load. */
-enum { BAR_READY = 2, BAR_LOADERS };
-
 /* The rows of Q of a warpgroup to q_s, as TMA would lay them; zero past the last row and past dim. */
 __device__ __forceinline__ void load_q(const fa_params &p, const packed_tile &tile, const sequence &seq, unsigned q_s,
                                        int row0, int thread)
@@ -349,19 +346,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
         init_kv_barriers(at, CONSUMERS > 1 && tile.row0 + 64 >= tile.rows ? 4 : FA_WARPS, LOADING_WARPS);
         mbarrier_init_fence();
     };
-#if FA_FEATURES & FA_FEATURE_PAGED && !FA_FP8_KV
-    if (warpgroup < 0) { /* loads wait for the barriers, consumers for them and Q */
-        if (leads) {
-            tma_prefetch_map(&p.k_map);
-            tma_prefetch_map(&p.v_map);
-        }
+#if PAGES_BY_TMA
+    if (warpgroup < 0) {
         setmaxnreg_dec<PRODUCER_REGISTERS>();
-        produce_from_pages(p, at, tile, seq, keys.first, keys.end, warp, [&] {
-            if (leads)
-                init_barriers();
-            bar_sync(BAR_LOADERS, 32 * PAGE_WARPS);
-            bar_arrive(BAR_READY, BLOCK_THREADS);
-        });
+        produce_from_pages(p, at, tile, seq, keys, warp, leads, init_barriers);
         return;
     }
 #else
@@ -383,7 +371,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
         fill_ones<128 * CONSUMERS>(at.ones_s, threadIdx.x - 128);
         fence_async_proxy();
     }
-#if FA_FEATURES & FA_FEATURE_PAGED && !FA_FP8_KV
+#if PAGES_BY_TMA
     bar_sync(BAR_READY, BLOCK_THREADS);
 #else
     __syncthreads();

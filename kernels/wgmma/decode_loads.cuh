@@ -13,6 +13,7 @@ struct shared_layout {
     unsigned raw_s;
 };
 
+#define PAGES_BY_TMA ((FA_FEATURES & FA_FEATURE_PAGED) != 0 && !FA_FP8_KV)
 constexpr bool LOADS_BY_WARPS = HAS_PAGES || FA_FP8_KV;                   /* not by one thread alone */
 constexpr int LOADING_WARPS = FA_FP8_KV ? 2 : HAS_PAGES ? PAGE_WARPS : 1; /* each arrives at a full barrier */
 constexpr int WARP_ROWS = FA_N / 2;                                       /* of a tile of K or V, FP8 */
@@ -212,21 +213,30 @@ __device__ __forceinline__ void produce(const fa_params &p, const shared_layout 
     }
 }
 #else
-#if FA_FEATURES & FA_FEATURE_PAGED
+#if PAGES_BY_TMA
 constexpr int LOOKED_UP = 3; /* tiles at once: a look-up takes longer than a tile */
 
-/* The warps of the producer's warpgroup load key tiles [first, end). Their first look-ups are on their way while
- * barriers are initialized; `start` waits for these. */
-template <class START>
+enum { BAR_READY = 2, BAR_LOADERS }; /* named barriers: consumers and loaders wait for barriers; loaders alone */
+
+/* The producer's warpgroup loads the key tiles. The first look-ups are on their way while barriers are initialized. */
+template <class INIT>
 __device__ __forceinline__ void produce_from_pages(const fa_params &p, const shared_layout &at, const packed_tile &tile,
-                                                   const sequence &seq, int first, int end, int warp, START start)
+                                                   const sequence &seq, const tile_range &keys, int warp, bool inits,
+                                                   INIT init_barriers)
 {
+    const int first = keys.first, end = keys.end;
     const paged_rows rows = kv_rows_of(p, p.v, p.v_stride_b, p.v_stride_h, p.v_stride_s, seq.batch, tile.kv_head);
     box_places places[LOOKED_UP];
 #pragma unroll
     for (int i = 0; i < LOOKED_UP; ++i)
         find_boxes(places[i], rows, (first + i) * FA_N, seq.seq_kv, warp);
-    start();
+    if (inits) {
+        tma_prefetch_map(&p.k_map);
+        tma_prefetch_map(&p.v_map);
+        init_barriers();
+    }
+    bar_sync(BAR_LOADERS, 32 * PAGE_WARPS);
+    bar_arrive(BAR_READY, 32 * (PAGE_WARPS + FA_WARPS));
     if (first == end)
         return;
     const int last_left = max(min(seq.seq_kv - (end - 1) * FA_N, FA_N), 0), whole = end - (last_left < FA_N);

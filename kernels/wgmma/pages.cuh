@@ -1,5 +1,5 @@
-/* Tiles of K and V out of pages, for the kernels with a ring of wgmma/pipeline.cuh. A box lies in one page. The boxes of
- * a tile are dealt over the producer's warpgroup: a lane of each warp looks up the pages of its own and issues them. */
+/* Tiles of K and V out of pages, for the kernels with a ring of wgmma/pipeline.cuh. A box lies in one page. The boxes
+ * of a tile are dealt over the producer's warpgroup: a lane of each warp looks up the pages of its own, and loads. */
 #pragma once
 
 #include "shared/sequence.cuh"

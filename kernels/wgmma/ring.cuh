@@ -204,8 +204,8 @@ __device__ __forceinline__ void load_from_pages(const fa_params &p, const shared
                                          warp);
 }
 
-/* produce for keys in pages, by the producer's warpgroup. A lane of each warp loads; all lanes know the tiles, and store
- * the last keys' values. Warp 0 draws tickets and loads Q. A look-up takes longer than a tile, so it comes before. */
+/* produce for keys in pages, by the producer's warpgroup. A lane of each warp loads; all lanes know the tiles and store
+ * the last keys' values. Warp 0 draws tickets and loads Q. A look-up takes longer than a tile: it begins before. */
 __device__ __forceinline__ void produce_from_pages(const fa_params &p, const shared_layout &at, announced_tile *tiles_s,
                                                    int *tickets_s, scheduler tiles, int warp)
 {
