@@ -160,6 +160,12 @@ sys.exit(10 + is_pruned(json.loads(sys.argv[1]), sys.argv[2], json.loads(sys.arg
     jq -e 'map(.p50_us) == [45, 50]' "$work/lb/micro_best.json"
 }
 
+@test "the first candidate runs alone: all others have a time to beat" {
+    sweep --kernel one --strategy grid --pool 4
+    [ "$(grep -c -- '--beat' "$STUB/commands")" -eq 3 ]
+    jq -es 'length == 4 and all(.[]; .status == "pass")' "$work/lb/leaderboard.jsonl"
+}
+
 @test "the fastest tiles are tried with the register limits that let more blocks in; the board says what that gains" {
     limits() { PYTHONPATH=scripts/lib/evo python3 -c 'import json, sys; from candidate import register_limits
 print(*register_limits(json.loads(sys.argv[1])))' "$1"; }

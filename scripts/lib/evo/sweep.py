@@ -63,6 +63,10 @@ class Here:
         self.candidates, self.pool, self.probe, self.answers = candidates, pool, probe, queue.SimpleQueue()
         self.todo, self.ready, self.benches = queue.SimpleQueue(), queue.SimpleQueue(), []
         share_cores(pool, len(gpus), emulated)
+        # The first candidate runs before all others, which are stopped then where they are slower.
+        self.first, self.first_ran = threading.Lock(), threading.Event()
+        if emulated:
+            self.first_ran.set()
         # When a runner had its context; when a job began and ended.
         self.contexts, self.spent = [], {"compile": [], "run": []}
         for gpu, turn in [(gpu, threading.Lock()) for gpu in gpus]:
@@ -86,13 +90,22 @@ class Here:
             self.contexts.append(time.time())
         while True:
             job, ask = jobs.get(), getattr(self.candidates, kind)
+            if kind == "run" and not self.first.acquire(blocking=False):
+                self.first_ran.wait()
             began = time.time()
             try:
                 outcome = ask(bench, *job)
             except Exception as error:  # of any kind: each candidate has an answer
                 outcome = {"knobs": job[0], "lost": str(error)}
             self.spent[kind].append((began, time.time()))
+            self.note(kind, outcome)
             (self.ready if isinstance(outcome, tuple) else self.answers).put(outcome)
+
+    def note(self, kind, outcome):
+        if isinstance(outcome, dict) and outcome.get("status") == "pass" and outcome.get("p50_us") is not None:
+            self.candidates.best_us = min(outcome["p50_us"], self.candidates.best_us or outcome["p50_us"])
+        if kind == "run":
+            self.first_ran.set()
 
     def warm_up(self, bench, gpu):
         """The first use of a GPU by a process takes up to a second: it happens while the first candidates compile."""
@@ -270,8 +283,8 @@ class Sweep:
         count = min(count, self.options.budget - self.handed)
         limited = self.limits()[:count]
         batch = self.proposer.propose(count - len(limited))
-        # A search starts beside the tile that the registry would take.
-        if self.handed == 0 and self.options.strategy in ("evo", "tpe") and self.subject.default_tile:
+        # Beside the tile that the registry would take: a search starts there, and slower ones are stopped early.
+        if self.handed == 0 and self.subject.default_tile:
             batch = list(dict.fromkeys([self.subject.default_tile, *batch]))[:count]
         for knobs in batch:
             self.proposer.tell({"knobs": knobs, "status": "pending"})
@@ -326,7 +339,7 @@ class Sweep:
         result["status"] = result["status"] or "not_run"
         if result["status"] == "pass" and result["p50_us"] is not None:
             if self.best is None or result["p50_us"] < self.best["p50_us"]:
-                self.best, self.candidates.best_us, self.found = result, result["p50_us"], time.time()
+                self.best, self.found = result, time.time()
         self.results.append(result)
         # A loser guides the search by what it takes at least; no board has it.
         beaten = {"status": "pass", "p50_us": result["at_least_us"]} if result["status"] == "beaten" else {}
