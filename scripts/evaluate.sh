@@ -233,7 +233,8 @@ fi
 
 if wants gpu && [[ $gpu != null ]]; then
     problems gpu >"$work/gpu.list"
-    asked gpu --device cuda --arch "$arch" --vs "${incumbent_file:+source:}$incumbent" --timeout 120
+    asked gpu --device cuda --arch "$arch" --vs "${incumbent_file:+source:}$incumbent" --timeout 120 \
+        --warmup-ms 500 --max-time 0.5
 fi
 
 # shellcheck disable=SC2154 # $start is set above

@@ -40,6 +40,7 @@ static int32_t choose_wgmma_packed_splits(const fa_knobs *knobs, const fa_proble
                                           int32_t most)
 {
     const double begin_end = 750, part = fa_packed_rows(problem) <= 16 ? 20 : 50;
+    const double bytes = problem->fp8_kv ? 0.5 : 1; /* of 16 bits; the conversion is in the chain */
     const int64_t heads = (int64_t)problem->kv_heads * problem->batch;
     const int64_t tiles = packed_tiles(knobs, problem);
     int32_t best = 1;
@@ -47,7 +48,7 @@ static int32_t choose_wgmma_packed_splits(const fa_knobs *knobs, const fa_proble
     for (int32_t splits = 1; splits <= most || splits == 1; splits++) {
         const double waves = (double)((tiles * splits + sm_count - 1) / sm_count);
         const bool paired = knobs->warps <= 4 && waves > 1;
-        const double memory = (paired ? 2.16 : 2.0) * (double)heads * problem->seq_kv / sm_count;
+        const double memory = (paired ? 2.16 : 2.0) * bytes * (double)heads * problem->seq_kv / sm_count;
         const double chain = (paired ? 0.62 : 1.0) * waves * problem->seq_kv / splits;
         const double time = pow(pow(memory, 4) + pow(chain, 4), 0.25) + (paired ? 0.5 : 1.0) * waves * begin_end +
                             (splits > 1 ? splits * part : 0);
