@@ -30,65 +30,6 @@ FRESH(a_sample_that_was_not_gated_is_said)
     assert_false(time_ok().gated);
 }
 
-FRESH(noise_asks_for_more_samples)
-{
-    fake_gpu_make(&gpu, 5.0, 5.0);
-    gpu.noise = 0.05;
-    const fa_timing t = time_ok();
-    assert_true(t.settled);
-    assert_true(t.us.count > 150 && t.us.count < FAKE_LOG);
-    assert_true(0.5 * (t.us.ci95[1] - t.us.ci95[0]) < 0.006 * t.us.p50); /* one sample came after the verdict */
-}
-
-static double two_values(fake_gpu *g, int kernel, long n) { return n % 2 ? 100.0 : 120.0; }
-
-FRESH(never_more_than_ten_thousand_samples)
-{
-    fake_gpu_make(&gpu, 0, 0);
-    gpu.us = two_values; /* the median's interval is [100, 120] for ever */
-    options.max_time = 100;
-    const fa_timing t = time_ok();
-    assert_int_equal(t.us.count, 10000);
-    assert_false(t.settled);
-}
-
-static bool every_tenth(fake_gpu *g, long n) { return n % 10 == 3; }
-static bool every_third(fake_gpu *g, long n) { return n % 3 == 1; }
-static double slow_when_throttled(fake_gpu *g, int kernel, long n) { return g->throttled(g, n) ? 200.0 : 100.0; }
-
-static bool every_fifth(fake_gpu *g, long n) { return n % 5 == 2; }
-
-static bool more_than_a_fifth(fake_gpu *g, long n) { return every_fifth(g, n) || n % 100 == 6; } /* the first timed */
-
-/* A fifth of the samples may be dropped, and a fifth may wait; one more may not. */
-FRESH(a_fifth_is_allowed)
-{
-    options.min_samples = 99; /* the poisoned one makes a hundred */
-    fake_gpu_make(&gpu, 0, 0);
-    gpu.throttled = every_fifth;
-    gpu.us = slow_when_throttled;
-    fa_timing t = time_ok();
-    assert_int_equal(t.us.count, 80);
-    assert_int_equal(t.discarded, 20);
-    assert_false(t.throttled);
-    fake_gpu_make(&gpu, 0, 0);
-    gpu.throttled = more_than_a_fifth;
-    gpu.us = slow_when_throttled;
-    t = time_ok();
-    assert_int_equal(t.us.count, 100);
-    assert_true(t.throttled);
-    fake_gpu_make(&gpu, 100.0, 0);
-    gpu.waited = every_fifth;
-    t = time_ok();
-    assert_int_equal(t.us.count, 100);
-    assert_false(t.noisy);
-    fake_gpu_make(&gpu, 100.0, 0);
-    gpu.waited = more_than_a_fifth;
-    t = time_ok();
-    assert_true(t.noisy);
-    holds(t.noisy_reason, "21 of 100 samples waited");
-}
-
 /* One sample in so many takes longer by a share: few of them move the mean alone, more of them p90 too. */
 static long slow_period;
 static double slow_by;
@@ -117,22 +58,6 @@ FRESH(noise_has_its_bounds)
     }
 }
 
-/* Two samples say nothing of noise, three do. */
-FRESH(three_samples_can_be_noisy)
-{
-    for (int32_t count = 2; count <= 3; count++) {
-        fake_gpu_make(&gpu, 0, 0);
-        gpu.us = slow_at_times;
-        slow_period = 6; /* the first after the six of the calibration */
-        slow_by = 9;
-        gpu.wall_s = 1e-3;
-        options.max_time = 1e-3 * (count + 0.5);
-        const fa_timing t = time_ok();
-        assert_int_equal(t.us.count, count);
-        assert_int_equal(t.noisy, count == 3);
-    }
-}
-
 /* The first and the last sample count too: six samples of calibration come before. */
 FRESH(processes_are_seen_in_any_sample)
 {
@@ -147,31 +72,6 @@ FRESH(processes_are_seen_in_any_sample)
         gpu.others = 3;
         gpu.others_at = 1 + at;
         assert_int_equal(time_ok().other_processes, 0);
-    }
-}
-
-static double falls_when_capped(fake_gpu *g, long n) { return every_tenth(g, n) ? 1500 : 1980; }
-static double falls_to_95_percent(fake_gpu *g, long n) { return every_tenth(g, n) ? 1900 : 2000; }
-
-FRESH(a_power_cap_counts_only_when_the_clock_falls)
-{
-    const struct {
-        bool (*capped)(fake_gpu *, long);
-        double (*mhz)(fake_gpu *, long);
-        int discarded;
-    } cases[] = {{every_third, NULL, 0},
-                 {every_tenth, falls_when_capped, 10},
-                 {NULL, falls_when_capped, 0},           /* a low clock alone is a clock, not a reason */
-                 {every_tenth, falls_to_95_percent, 0}}; /* that has not fallen yet */
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        fake_gpu_make(&gpu, 100.0, 0);
-        gpu.capped = cases[i].capped;
-        gpu.mhz = cases[i].mhz;
-        const fa_timing t = time_ok();
-        assert_int_equal(t.discarded, cases[i].discarded);
-        assert_false(t.throttled);
-        if (i == 0)
-            near(t.power_capped, 1.0 / 3.0, 0.1);
     }
 }
 
@@ -248,88 +148,6 @@ FRESH(last_bits_may_differ_only_where_it_is_declared)
         gpu.only_wobble = 1 + element;
         time_ends(FA_WRONG, "");
     }
-    fake_gpu_make(&gpu, 100.0, 0);
-    gpu.wobbles = 1;
-    time_ends(FA_WRONG, "");
-}
-
-static double ramp(fake_gpu *g, long n)
-{
-    return n < 150 ? 300 + 10.0 * (double)n : 1980; /* with 2 ms a sample: 300 ms of rising clock */
-}
-
-static double creep(fake_gpu *g, long n)
-{
-    return n < 150 ? 1980 * (0.94 + 0.0004 * (double)n) : 1980; /* 2 % in 100 ms */
-}
-
-static double restless(fake_gpu *g, long n) { return n % 40 < 20 ? 1000 : 1900; }
-
-FRESH(warm_up_lasts_until_the_clock_is_steady)
-{
-    const struct {
-        double (*mhz)(fake_gpu *, long);
-        double wall_s;
-        int allowed_ms;
-        double least_ms, below_ms;
-    } cases[] = {{NULL, 0.002, 3000, 100, 250},  {ramp, 0.002, 3000, 350, 900},
-                 {creep, 0.002, 3000, 300, 900}, {restless, 0.002, 200, 200, 260},
-                 {restless, 0.002, 0, 0, 1},     {NULL, 0.030, 1000, 180, 190}}; /* a sample a bin */
-    options.min_samples = 5;
-    options.max_time = 0.05;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        fake_gpu_make(&gpu, 100.0, 0);
-        gpu.wall_s = cases[i].wall_s;
-        gpu.mhz = cases[i].mhz;
-        options.warmup_ms = cases[i].allowed_ms;
-        const fa_timing t = time_ok();
-        assert_true(t.warmup_ms >= cases[i].least_ms && t.warmup_ms < cases[i].below_ms);
-        if (cases[i].mhz == ramp)
-            near(t.sm_clock_mhz_p50, 1980, 1e-9);
-    }
-}
-
-enum { PILOTS = 3, HALF_A_BIN = 128 };
-static double middle_of_256(fake_gpu *g, long n) { return n < PILOTS + HALF_A_BIN ? 1000 : n < 900 ? 2000 : 1500; }
-
-/* A bin's clock is the median of its first 256 samples: here all six bins are alike, and so six are enough. */
-FRESH(a_bin_has_256_samples)
-{
-    options.warmup_ms = 1000;
-    fake_gpu_make(&gpu, 100.0, 0);
-    gpu.wall_s = 20e-6;
-    gpu.mhz = middle_of_256;
-    near(time_ok().warmup_ms, 120, 0.02);
-}
-
-static double slow_while_cold(fake_gpu *g, int kernel, long n) { return n < 20 ? 60.0 : 8.0; }
-
-FRESH(the_method_is_chosen_again_at_the_warm_clock)
-{
-    options.warmup_ms = 1000;
-    fake_gpu_make(&gpu, 0, 0);
-    gpu.us = slow_while_cold;
-    gpu.wall_s = 0.002;
-    options.min_samples = 5;
-    const fa_timing t = time_ok();
-    assert_int_equal(t.method, FA_TIMING_GRAPH);
-    assert_true(t.launches_per_sample * 8.0 >= 200.0);
-}
-
-static double fast_while_cold(fake_gpu *g, int kernel, long n) { return n < 20 ? 8.0 : 60.0; }
-
-/* What the first choice left does not stay. */
-FRESH(a_graph_becomes_single_launches_again)
-{
-    options.warmup_ms = 1000;
-    options.min_samples = 5;
-    fake_gpu_make(&gpu, 0, 0);
-    gpu.us = fast_while_cold;
-    gpu.wall_s = 0.002;
-    const fa_timing t = time_ok();
-    assert_int_equal(t.method, FA_TIMING_EVENT);
-    assert_int_equal(t.launches_per_sample, 1);
-    assert_int_equal(gpu.last[0].launches, 1);
 }
 
 static const fa_problem canonical = {.batch = 2, .heads = 8, .kv_heads = 8, .seq_q = 512, .seq_kv = 512, .dim = 64};

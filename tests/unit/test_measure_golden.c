@@ -13,11 +13,16 @@ static fa_reason why;
 
 static bool each_5th(fake_gpu *g, long n) { return n % 5 == 2; }
 static bool each_4th(fake_gpu *g, long n) { return n % 4 == 2; }
+static bool a_5th_and_one(fake_gpu *g, long n) { return each_5th(g, n) || n % 100 == 6; } /* the first timed */
 static bool always(fake_gpu *g, long n) { return n >= 0; }
 static double falling(fake_gpu *g, long n) { return n % 10 == 7 ? 1880 : n % 10 == 8 ? 1882 : 1980; }
 static double jump(fake_gpu *g, long n) { return n < 26 ? 1400 : 1800; }
 static double ramp(fake_gpu *g, long n) { return n < 400 ? 1400 + (double)n : 1800; }
 static double waves(fake_gpu *g, long n) { return 1800 + 10 * (double)(n / 20 % 2); }
+static double creep(fake_gpu *g, long n) { return n < 150 ? 1861 + 0.8 * (double)n : 1980; } /* 2 % in 100 ms */
+static double restless(fake_gpu *g, long n) { return n % 40 < 20 ? 1000 : 1900; }
+/* A bin's clock is the median of its first 256 samples; three of calibration come before. */
+static double bins_alike(fake_gpu *g, long n) { return n < 3 + 128 ? 1000 : n < 900 ? 2000 : 1500; }
 static double unknown(fake_gpu *g, long n) { return (double)n * 0; }
 static double times_of(fake_gpu *g, int kernel, long n) /* steady, with every eighth far longer */
 {
@@ -33,12 +38,15 @@ static double faster_when_many(fake_gpu *g, int kernel, long n)
 }
 static double uneven(fake_gpu *g, int kernel, long n)
 {
-    return kernel < 0 ? 1.0 : g->base_us[kernel] * (n % 2 ? 1.0 : 3.0);
+    return kernel < 0 ? 1.0 : g->base_us[kernel] * (n % 2 ? 3.0 : 1.0);
 }
 static double halving(fake_gpu *g, int kernel, long n)
 {
     return kernel < 0 ? 1.0 : g->base_us[kernel] / (double)(1 << (n < 9 ? n : 9));
 }
+static double two_values(fake_gpu *g, int kernel, long n) { return n % 2 ? 100.0 : 120.0; } /* for ever */
+static double slow_while_cold(fake_gpu *g, int kernel, long n) { return n < 20 ? 60.0 : 8.0; }
+static double fast_while_cold(fake_gpu *g, int kernel, long n) { return n < 20 ? 8.0 : 60.0; }
 
 typedef struct scenario {
     const char *name;
@@ -49,6 +57,7 @@ typedef struct scenario {
     double max_time;
     int others; /* processes on the GPU */
     bool nondeterministic, wobbles, idle;
+    bool alone; /* a comparison says the same of another row */
 } scenario;
 
 static const scenario scenarios[] = {
@@ -69,19 +78,26 @@ static const scenario scenarios[] = {
     {"warm-up, steady", 30, 40, 0.001, .warmup_ms = 500, .wall_s = 1e-3},
     {"warm-up, ramp", 30, 40, 0.001, .mhz = ramp, .warmup_ms = 900, .wall_s = 1e-3},
     {"warm-up, a jump", 30, 40, 0.001, .mhz = jump, .warmup_ms = 500, .wall_s = 1e-3},
-    {"warm-up, waves", 30, 40, 0.001, .mhz = waves, .warmup_ms = 300, .wall_s = 1e-3},
+    {"warm-up, waves", 30, 40, 0.001, .mhz = waves, .warmup_ms = 300, .wall_s = 1e-3, .alone = true},
+    {"warm-up, creep", 30, 40, 0.001, .mhz = creep, .warmup_ms = 3000, .wall_s = 2e-3, .alone = true},
+    {"warm-up, restless", 30, 40, 0.001, .mhz = restless, .warmup_ms = 200, .wall_s = 2e-3, .alone = true},
+    {"warm-up, a sample a bin", 30, 40, 0.001, .warmup_ms = 1000, .wall_s = 30e-3, .alone = true},
+    {"warm-up, 256 samples a bin", 30, 40, 0.001, .mhz = bins_alike, .warmup_ms = 1000, .wall_s = 20e-6, .alone = true},
+    {"warm-up, slow before it", .times = slow_while_cold, .warmup_ms = 1000, .wall_s = 2e-3, .min_samples = 5},
+    {"warm-up, fast before it", .times = fast_while_cold, .warmup_ms = 1000, .wall_s = 2e-3, .min_samples = 5},
     {"warm-up, many samples a bin", 30, 40, 0.001, .mhz = ramp, .warmup_ms = 200, .wall_s = 2e-5},
-    {"no clock rate", 30, 40, 0.001, .mhz = unknown, .warmup_ms = 300, .wall_s = 1e-3},
-    {"a fifth throttled", 30, 40, 0.001, .throttled = each_5th},
-    {"a quarter throttled", 30, 40, 0.001, .throttled = each_4th},
+    {"no clock rate", 30, 40, 0.001, .mhz = unknown, .warmup_ms = 300, .wall_s = 1e-3, .alone = true},
+    {"a fifth throttled", 30, 40, 0.001, .throttled = each_5th, .min_samples = 99}, /* and one more is poisoned */
+    {"a fifth and one throttled", 30, 40, 0.001, .throttled = a_5th_and_one, .min_samples = 99, .alone = true},
     {"all throttled", 30, 40, 0.001, .throttled = always, .wall_s = 1e-2, .max_time = 0.5},
-    {"capped, clock steady", 30, 40, 0.001, .capped = always},
+    {"capped, clock steady", 30, 40, 0.001, .capped = always, .alone = true},
+    {"not capped, clock falls", 30, 40, 0.001, .mhz = falling, .alone = true},
     {"capped, clock falls", 30, 40, 0.001, .capped = always, .mhz = falling},
-    {"capped now and then", 30, 40, 0.001, .capped = each_4th, .mhz = falling},
-    {"a fifth waited", 30, 40, 0.001, .waited = each_5th},
-    {"a quarter waited", 30, 40, 0.001, .waited = each_4th},
+    {"capped now and then", 30, 40, 0.001, .capped = each_4th, .mhz = falling, .alone = true},
+    {"a fifth waited", 30, 40, 0.001, .waited = each_5th, .min_samples = 99, .alone = true},
+    {"a fifth and one waited", 30, 40, 0.001, .waited = a_5th_and_one, .min_samples = 99},
     {"long ones between", 30, 33, .times = times_of},
-    {"long ones, others", 30, 33, .times = times_of, .others = 2},
+    {"long ones, others", 30, 33, .times = times_of, .others = 2, .alone = true},
     {"wide", 30, 31, .times = wide, .wall_s = 1e-3, .max_time = 0.4},
     {"wide, others", 30, 31, .times = wide, .wall_s = 1e-3, .max_time = 0.4, .others = 1},
     {"faster in a row", 30, 31, .times = faster_when_many, .timing = FA_TIMING_GRAPH},
@@ -89,13 +105,15 @@ static const scenario scenarios[] = {
     {"few samples", 30, 40, 0.001, .min_samples = 7},
     {"one sample", 30, 40, 0.001, .min_samples = 1},
     {"no time", 30, 40, 0.001, .wall_s = 0.2, .max_time = 0.1},
-    {"time for three", 30, 40, 0.001, .wall_s = 0.1, .max_time = 0.45},
+    {"time for three", 30, 40, 0.001, .wall_s = 0.1, .max_time = 0.45, .alone = true},
     {"two uneven", 30, 40, .times = uneven, .wall_s = 0.1, .max_time = 0.15},
-    {"three uneven", 30, 40, .times = uneven, .wall_s = 0.1, .max_time = 0.35},
-    {"four uneven", 30, 40, .times = uneven, .wall_s = 0.1, .max_time = 0.45},
+    {"three uneven", 30, 40, .times = uneven, .wall_s = 0.1, .max_time = 0.35, .alone = true},
+    {"four uneven", 30, 40, .times = uneven, .wall_s = 0.1, .max_time = 0.45, .alone = true},
     {"last bits differ", 30, 40, 0.001, .wobbles = true},
-    {"last bits may differ", 30, 40, 0.001, .wobbles = true, .nondeterministic = true},
-    {"idle", 30, 40, 0.001, .idle = true},
+    {"last bits may differ", 30, 40, 0.001, .wobbles = true, .nondeterministic = true, .alone = true},
+    {"idle", 30, 40, 0.001, .idle = true, .alone = true},
+    {"noise that settles", 100, 100, 0.05},
+    {"never settles", .times = two_values, .max_time = 100, .alone = true},
     {"a hair faster", 30, 30.91, 0.0},
     {"not quite", 30, 30.89, 0.0},
     {"slower", 30, 25, 0.001},
@@ -177,7 +195,7 @@ TEST(a_comparison_is_what_its_blocks_say)
 {
     golden g = {0};
     for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++)
-        if (!scenarios[i].idle)
+        if (!scenarios[i].alone)
             say_paired(&g, &scenarios[i]);
     golden_compare(&g, "comparisons.txt");
 }

@@ -35,16 +35,6 @@ FRESH(another_type_is_not_accepted)
     assert_false(c.accepted);
 }
 
-FRESH(equals_are_equal)
-{
-    fake_gpu_make(&gpu, 100.0, 100.0);
-    gpu.noise = 0.01;
-    const fa_paired c = paired_ok();
-    near(c.ratio, 1.0, 0.005);
-    assert_true(c.aa_noise < 0.01);
-    assert_false(c.accepted);
-}
-
 FRESH(the_order_is_abba_and_then_baab)
 {
     fake_gpu_make(&gpu, 100.0, 110.0);
@@ -94,31 +84,6 @@ FRESH(an_interval_that_holds_1_is_not_accepted)
     assert_true(c.ratio > 1.03 && c.aa_noise < 1e-9);
     assert_true(c.ratio_ci95[0] <= 1.0);
     assert_false(c.accepted);
-}
-
-static bool now_and_then(fake_gpu *g, long n) { return n % 100 == 57; }
-
-static bool often(fake_gpu *g, long n) { return n % 16 == 5; }
-
-static bool always(fake_gpu *g, long n) { return true; }
-
-FRESH(throttled_blocks_are_dropped)
-{
-    fake_gpu_make(&gpu, 100.0, 110.0);
-    gpu.throttled = now_and_then;
-    fa_paired c = paired_ok();
-    assert_true(c.discarded >= 2 && c.discarded <= 10);
-    assert_true(c.accepted && !c.throttled);
-    fake_gpu_make(&gpu, 100.0, 110.0);
-    gpu.throttled = often;
-    c = paired_ok();
-    assert_true(c.throttled);
-    assert_false(c.accepted);
-    fake_gpu_make(&gpu, 100.0, 110.0);
-    gpu.throttled = always;
-    gpu.wall_s = 0.0005;
-    options.max_time = 0.02;
-    paired_ends(FA_ERROR, "");
 }
 
 /* The sample's number among those that are compared, eight a block; -1: still calibration. */
@@ -175,22 +140,6 @@ FRESH(twice_the_noise_is_the_bound)
         near(c.aa_noise, aa_slow_by, 1e-9);
         assert_int_equal(c.accepted, !over);
     }
-}
-
-static double undecided(fake_gpu *g, int kernel, long n)
-{
-    const long number = number_of(g, n);
-    return kernel == 1 && number / 8 % 2 ? 120.0 : 100.0;
-}
-
-FRESH(never_more_than_ten_thousand_blocks)
-{
-    fake_gpu_make(&gpu, 0, 0);
-    gpu.us = undecided; /* the interval is [1, 1.2] for ever */
-    options.max_time = 1000;
-    const fa_paired c = paired_ok();
-    assert_int_equal(c.blocks, 10000);
-    assert_false(c.settled);
 }
 
 /* The L2 is reset before the calibration and before the first sample of each, and never between samples. */
