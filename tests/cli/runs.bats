@@ -168,16 +168,9 @@ os.execv(sys.argv[1], sys.argv[1:])' ./fa_bench --runs "$work/list" "${one[@]}" 
         --json "$work/r.jsonl"
     printf '%s\n' '--kernel light' '--kernel nope' >"$work/list"
     refused 2 "$work/list line 2: " ./fa_bench --runs "$work/list" "${one[@]}" --json "$work/r.jsonl"
-    printf '%s\n' '--dim 20' >"$work/list"
-    refused 2 "$work/list line 1: --dim takes a multiple of 8" ./fa_bench --runs "$work/list" "${one[@]}" \
-        --json "$work/r.jsonl"
-    printf '%s\n' '--json x' >"$work/list"
-    refused 2 "line 1: --json on a line: one file takes the records of all lines" ./fa_bench --runs "$work/list" \
-        --json "$work/r.jsonl"
     refused 2 "standard input line 1: --device on a line: the device is opened once" ./fa_bench --runs - \
         --json "$work/r.jsonl" <<<'--device emu'
     refused 2 "--runs takes - or a file that can be read" ./fa_bench --runs "$work/none" --json "$work/r.jsonl"
-    refused 2 "--runs: no run in standard input" ./fa_bench --runs - --json "$work/r.jsonl" <<<'# nothing'
     [ "$(cat "$work/r.jsonl")" = old ]
 }
 

@@ -2,55 +2,25 @@
 # Bad input as a new user types it: one line that names the option and its range, exit 2, no record.
 load helper
 
-@test "numbers out of range or no numbers" {
-    refused 2 "--m takes a whole number from 1 to 1024" ./fa_bench --m 0
+@test "numbers, words, names and files that cannot be: the option and what it takes" {
     refused 2 "--m takes a whole number from 1 to 1024, not 'abc'" ./fa_bench --m abc
-    refused 2 "--warps takes a whole number from 1 to 32" ./fa_bench --warps 64
-    refused 2 "--seq takes a whole number from 1 to" ./fa_bench --seq -1
     refused 2 "--timeout takes a number" ./fa_bench --timeout soon
-    refused 2 "--m needs a value" ./fa_bench --m
-}
-
-@test "dim is a multiple of 8 from 16 to 576" {
     refused 2 "--dim takes a multiple of 8 from 16 to 576" ./fa_bench --dim 20
-    refused 2 "--dim takes a whole number from 16 to 576" ./fa_bench --dim 7
-    refused 2 "--dim takes a whole number from 16 to 576" ./fa_bench --dim 584
-}
-
-@test "kv-heads divides heads" {
     refused 2 "--kv-heads takes a divisor of --heads (8)" ./fa_bench --heads 8 --kv-heads 3
-}
-
-@test "an unknown kernel names the near ones" {
     refused 2 "near: " ./fa_bench --kernel nope
     refused 2 "light" ./fa_bench --kernel lite
-}
-
-@test "unknown options, abbreviations and stray words" {
-    refused 2 "unknown option --nope" ./fa_bench --nope
-    refused 2 "unknown option --ker" ./fa_bench --ker light
+    refused 2 "near: " ./fa_bench --vs nope
     refused 2 "'light' is not an option" ./fa_bench light
-    refused 2 "--causal takes no value" ./fa_bench --causal=yes
+    refused 2 "--arch takes one of" ./fa_bench --arch sm_13
+    refused 2 "--json takes - or a file in a folder that can be written" ./fa_bench --json /no/such/dir/x.json
+    refused 2 "--json takes" ./fa_bench --json "$work"
+    refused 2 "--source takes a file that can be read" ./fa_bench --source "$work/none.cu"
 }
 
 @test "a line break in an argument leaves the refusal on one line" {
     refused 2 "'a b' is not an option" ./fa_bench $'a\nb'
     refused 2 "--m takes a whole number from 1 to 1024, not '3 2'" ./fa_bench --m $'3\n2'
     refused 2 "that can be read, not '$work/a b.cu'" ./fa_bench --source "$work"/$'a\nb.cu'
-}
-
-@test "words outside their list, architectures, references, specs" {
-    refused 2 "--device takes one of auto|cuda|emu" ./fa_bench --device gpu
-    refused 2 "--arch takes one of" ./fa_bench --arch sm_13
-    refused 2 "--check" ./fa_bench --check cpu,magic
-    refused 2 "--vs" ./fa_bench --vs light:seq=3
-    refused 2 "near: " ./fa_bench --vs nope
-}
-
-@test "files that cannot be" {
-    refused 2 "--json takes - or a file in a folder that can be written" ./fa_bench --json /no/such/dir/x.json
-    refused 2 "--json takes" ./fa_bench --json "$work"
-    refused 2 "--source takes a file that can be read" ./fa_bench --source "$work/none.cu"
 }
 
 @test "what is valid but does not fit in memory is refused before allocation" {

@@ -93,17 +93,6 @@ TEST(a_run_for_each_line_on_top_of_the_command_line)
     assert_true(runs.at[0] == NULL && runs.at[1] != NULL && runs.count == 2);
 }
 
-TEST(the_command_is_that_of_a_single_run)
-{
-    static const char *const expected[] = {"./fa_bench", "--seeds", "3", "--m", "16", "--n", "128"};
-    CLEANUP(fa_runs_free) fa_runs runs;
-    assert_int_equal(read_lines("--n 128\n", 8, &runs), FA_PASS);
-    assert_int_equal(runs.at[0]->argc, 7);
-    for (int i = 0; i < 7; i++)
-        assert_string_equal(runs.at[0]->argv[i], expected[i]);
-    assert_null(runs.at[0]->argv[7]);
-}
-
 TEST(without_a_list_the_command_line_is_the_run)
 {
     char *argv[] = {"./fa_bench", "--m", "16", "--json", "-", NULL};
