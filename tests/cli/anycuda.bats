@@ -35,13 +35,6 @@ load helper
     ./fa_bench --source "$work/k.cu" "${small[@]}" "${letters[@]}" --quiet
 }
 
-@test "a macro or folder that cannot be is refused" {
-    refused 2 "--define takes NAME or NAME=VALUE" ./fa_bench --define 3x=1
-    refused 2 "--define FA_M" ./fa_bench --define FA_M=16
-    refused 2 "--include takes a folder" ./fa_bench --include "$work/none"
-    refused 2 "--define takes NAME" ./fa_bench --define ''
-}
-
 @test "headers of the C and C++ library and of the toolkit compile" {
     for header in cstdint cmath cfloat climits cassert cstdio algorithm limits type_traits stdint.h math.h \
         cuda_runtime.h cuda_bf16.h cuda_fp8.h cuda_pipeline.h cooperative_groups.h cooperative_groups/reduce.h \
@@ -241,12 +234,6 @@ large=(groups lambdas launcher variables) # they include much of the C++ library
 slow_kernel() {
     sed "s|^    float m = |    if (p.seq_q > 128) { $hangs }\n&|" examples/plain.cu >"$work/k.cu"
     ./fa_bench --source "$work/k.cu" "${small[@]}" --quiet --define 'WORDS=a b'
-}
-
-@test "a timeout prints a smaller command, which can be pasted" {
-    slow_kernel
-    run -5 ./fa_bench --source "$work/k.cu" --device emu --seq 256 --dim 16 --timeout 4 --quiet --define 'WORDS=a b'
-    [[ $output == *"smaller: fa_bench --source $work/k.cu"*"'WORDS=a b' --batch 1"*"--seq 128"* ]]
 }
 
 @test "a time-out names the lines where threads wait, and their callers" {

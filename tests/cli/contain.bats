@@ -14,12 +14,6 @@ body() { # CODE: a kernel with CODE where the loop over keys begins
     record_holds "$work/r.json" '.status == "timeout"' '.reason | test("4 s while checking")' '.kernel == "k"'
 }
 
-@test "an access to no memory is a verdict about the kernel, with its class" {
-    body '*(volatile int *)8 = 1;'
-    run -1 ./fa_bench --source "$work/k.cu" "${small[@]}" --json "$work/r.json"
-    record_holds "$work/r.json" '.status == "wrong"' '.reason | test("address")' '.fault == "illegal address"'
-}
-
 @test "too little dynamic shared memory is a verdict that says how much is needed" {
     local bytes
     for bytes in 'Q_BYTES + K_BYTES + V_BYTES' 1024 0; do
@@ -40,13 +34,6 @@ body() { # CODE: a kernel with CODE where the loop over keys begins
     [[ $output == *"; with more time: fa_bench"*"--scale 10 --timeout 1200" ]]
 }
 
-@test "a deadlock at a barrier is reported with its place" {
-    body 'if (threadIdx.x % 2) __syncthreads(); else __syncwarp();'
-    run -1 ./fa_bench --source "$work/k.cu" "${small[@]}" --json "$work/r.json"
-    record_holds "$work/r.json" '.status == "wrong"' '.reason | test("k.cu:[0-9]+")' '.fault == "divergent barrier"' \
-        '.findings.count == 1 and .findings.list[0].class == .fault' '.check.passed == false'
-}
-
 @test "each class of fault is a verdict that a search can tell from the others" {
     local class code
     while IFS='|' read -r class code; do
@@ -54,8 +41,11 @@ body() { # CODE: a kernel with CODE where the loop over keys begins
         run ./fa_bench --source "$work/k.cu" "${small[@]}" --quiet --json "$work/r.json"
         [ "$status" -eq 1 ] || { echo "$class: exit $status: $output"; return 1; }
         record_holds "$work/r.json" '.status == "wrong"' ".fault == \"$class\"" '.check.references == []' \
-            '.findings | .count == 1 and (.list[0].text | test("block [(]"))'
+            '.findings | .count == 1 and (.list[0].text | test("block [(]"))' '.findings.list[0].class == .fault' \
+            '.reason | test("k.cu:[0-9]+|--sanitize address names the line")' '.check.passed == false'
     done <<'END'
+illegal address|*(volatile int *)8 = 1;
+divergent barrier|if (threadIdx.x % 2) __syncthreads(); else __syncwarp();
 bad barrier|asm volatile("bar.sync 0, %0;" :: "r"(p.batch * 48));
 deadlock|asm volatile("bar.sync 1, 256;");
 bad mask|__shfl_sync(1u << (threadIdx.x + 1) % 32, 1.0f, 0);
