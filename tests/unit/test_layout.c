@@ -130,20 +130,6 @@ TEST(parts_make_up_the_tensor)
             }
 }
 
-TEST(an_element_lies_where_the_strides_say)
-{
-    const fa_layout l = fa_layout_of(&problem, FA_STRIDES_PADDED, 0, FA_V);
-    FREED uint16_t *dense = fa_alloc(2 * 3 * 7 * 16 * 2), *image = fa_alloc(l.block_count * 2);
-    dense[((1 * 3 + 2) * 7 + 4) * 16 + 9] = 0x1234;
-    fa_layout_scatter(&l, 0, dense, GAP, image);
-    assert_int_equal(image[l.stride_b + 2 * l.stride_h + 4 * l.stride_s + 9], 0x1234);
-    size_t first = 0;
-    image[l.dim + 1] = 7;
-    image[l.stride_h - 1] = 7;
-    assert_int_equal(fa_layout_gaps_changed(&l, 0, image, GAP, &first), 2);
-    assert_int_equal(first, l.dim + 1);
-}
-
 /* The last part of a far tensor begins beyond what 32 bits count, whichever dimension is stretched. */
 TEST(far_is_beyond_32_bits)
 {

@@ -524,10 +524,7 @@ TEST(splits_of_unlike_lengths)
             for (int32_t b = 0; b < cases[c].sequences; b++)
                 snprintf(line + strlen(line), sizeof line - strlen(line), "%s1:%d", b > 0 ? "," : "",
                          b == 0 ? cases[c].longest : cases[c].others);
-            fa_options options;
-            CLEANUP(fa_problem_free) fa_problem problem = {0};
-            assert_int_equal(parse(line, &options), FA_PASS);
-            assert_int_equal(fa_problem_make(&options, &problem, &why), FA_PASS);
+            CLEANUP(fa_problem_free) fa_problem problem = problem_of(line);
             const fa_knobs knobs = {.m = 64, .n = 64, .warps = 4};
             expect_splits(row, &knobs, &problem, 132, cases[c].splits, cases[c].splits);
         }
@@ -535,8 +532,9 @@ TEST(splits_of_unlike_lengths)
     assert_true(packed > 0);
 }
 
-/* A part has 1024 keys at least, 512 of wgmma's, 256 of packed heads: one key fewer than two parts make one. */
-TEST(a_part_has_enough_keys)
+/* A part has 1024 keys at least, 512 of wgmma's, 256 of packed heads: one key fewer than two parts make one. A window
+ * or a chunk leaves the keys that its rows see together. */
+TEST(a_part_has_enough_keys_that_are_seen)
 {
     for (size_t i = 0; i < fa_registry_count(); i++) {
         const fa_kernel_row *row = fa_registry_at(i);
@@ -548,17 +546,6 @@ TEST(a_part_has_enough_keys)
             const fa_problem p = {1, 1, 1, 1, keys * 2 - (parts == 1), 64, false, 0.125f};
             expect_splits(row, &knobs, &p, 132, parts, parts);
         }
-    }
-}
-
-/* A window or a chunk leaves the keys that its rows see together. */
-TEST(splits_are_of_the_keys_that_are_seen)
-{
-    for (size_t i = 0; i < fa_registry_count(); i++) {
-        const fa_kernel_row *row = fa_registry_at(i);
-        if (row->space.splits == NULL || row->traits.backward)
-            continue;
-        const fa_knobs knobs = {.m = 64, .n = 64, .warps = 4};
         const fa_problem
             window =
                 {1, 1, 1, 1, 1 << 16, 64, false, 0.125f, .windowed = true, .window_left = 200, .window_right = 5000},
