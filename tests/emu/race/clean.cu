@@ -85,36 +85,9 @@ CASE(atomics_alone)
     EXPECT(s[0] == 128);
 }
 
-CASE(volatile_flag_with_fences)
-{
-    unsigned *flag = reinterpret_cast<unsigned *>(s);
-    set_first(s, t, 0);
-    if (t == 127) {
-        s[1] = 7;
-        __threadfence_block();
-        store_volatile(flag, 1);
-    } else if (t == 0) {
-        while (load_volatile(flag) == 0)
-            ;
-        __threadfence_block();
-        EXPECT(s[1] == 7);
-    }
-}
-
-CASE(atomic_flag_with_fences)
-{
-    set_first(s, t, 0);
-    if (t == 0) {
-        s[1] = 7;
-        __threadfence();
-        atomicExch(&s[0], 1);
-    } else if (t == 96) {
-        while (atomicAdd(&s[0], 0) == 0)
-            ;
-        __threadfence();
-        EXPECT(s[1] == 7);
-    }
-}
+FLAG_CASE(volatile_flag_with_fences, 127, 0, store_volatile(flag, 1), load_volatile(flag), __threadfence_block(),
+          __threadfence_block())
+FLAG_CASE(atomic_flag_with_fences, 0, 96, atomicExch(flag, 1u), atomicAdd(flag, 0u), __threadfence(), __threadfence())
 
 CASE(flag_read_before_a_barrier)
 {
@@ -210,22 +183,7 @@ CASE(own_rows)
     EXPECT(o_g[16 + blockIdx.x * THREADS + (t ^ 33)] == static_cast<unsigned>(t ^ 33));
 }
 
-CASE(last_block_with_fences)
-{
-    o_g[16 + blockIdx.x * THREADS + t] = t;
-    __syncthreads();
-    if (t == 0) {
-        __threadfence();
-        if (atomicAdd(&o_g[2], 1u) == gridDim.x - 1) {
-            __threadfence();
-            unsigned sum = 0;
-            for (unsigned i = 0; i < gridDim.x * THREADS; i++)
-                sum += o_g[16 + i];
-            EXPECT(sum == 3 * 127 * 64);
-            o_g[2] = 0;
-        }
-    }
-}
+LAST_BLOCK_CASE(last_block_with_fences, (__syncthreads(), FENCE_OF_0(__threadfence)))
 
 /* As the programming guide has it: every thread's fence, one counts, a barrier, all read. */
 CASE(last_block_of_the_guide)

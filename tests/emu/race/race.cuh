@@ -17,6 +17,44 @@ FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = 4096);
         EXPECT(s[other] == (other));     \
     }
 
+/* Thread `writer` writes word 1 of s and sets word 0, which `reader` waits for. released: stands before the flag is
+ * set; acquired: after it is seen. */
+#define FLAG_CASE(name, writer, reader, set, seen, released, acquired) \
+    CASE(name)                                                         \
+    {                                                                  \
+        unsigned *flag = reinterpret_cast<unsigned *>(s);              \
+        set_first(s, t, 0);                                            \
+        if (t == writer) {                                             \
+            s[1] = 7;                                                  \
+            released;                                                  \
+            set;                                                       \
+        } else if (t == reader) {                                      \
+            while (seen == 0)                                          \
+                ;                                                      \
+            acquired;                                                  \
+            EXPECT(s[1] == 7);                                         \
+        }                                                              \
+    }
+
+/* Every block writes its words, thread 0 counts it, and that of the last block reads all words. written: stands after
+ * the words. */
+#define LAST_BLOCK_CASE(name, written)                           \
+    CASE(name)                                                   \
+    {                                                            \
+        o_g[16 + blockIdx.x * THREADS + t] = t;                  \
+        written;                                                 \
+        if (t == 0 && atomicAdd(&o_g[2], 1u) == gridDim.x - 1) { \
+            unsigned sum = 0;                                    \
+            __threadfence();                                     \
+            for (unsigned i = 0; i < gridDim.x * THREADS; i++)   \
+                sum += o_g[16 + i];                              \
+            EXPECT(sum == 3 * 127 * 64);                         \
+            o_g[2] = 0;                                          \
+        }                                                        \
+    }
+/* A fence of thread 0 alone. */
+#define FENCE_OF_0(fence) (t == 0 ? fence() : (void)0)
+
 /* Every warp of a block writes its words, and lane 0 counts it. A shuffle tells all lanes whether theirs is the last of
  * the blocks' warps. Then they read all words. written: stands after the words; told: before they are read. */
 #define LAST_WARP_CASE(name, written, told)                               \

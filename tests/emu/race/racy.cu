@@ -100,51 +100,12 @@ CASE(first_value_is_not_the_last)
     s[0] = t;
 }
 
-CASE(flag_without_fences)
-{
-    if (t == 0) {
-        s[0] = s[1] = 0;
-    }
-    __syncthreads();
-    if (t == 0) {
-        s[1] = 7;
-        atomicExch(&s[0], 1);
-    } else if (t == 64) {
-        while (atomicAdd(&s[0], 0) == 0)
-            ;
-        USE(s[1]);
-    }
-}
+FLAG_CASE(flag_without_fences, 0, 64, atomicExch(flag, 1u), atomicAdd(flag, 0u), (void)0, (void)0)
+FLAG_CASE(flag_without_readers_fence, 0, 64, store_volatile(flag, 1), load_volatile(flag), __threadfence_block(),
+          (void)0)
 
-CASE(flag_without_readers_fence)
-{
-    unsigned *flag = reinterpret_cast<unsigned *>(s);
-    set_first(s, t, 0);
-    if (t == 0) {
-        s[1] = 7;
-        __threadfence_block();
-        store_volatile(flag, 1);
-    } else if (t == 64) {
-        while (load_volatile(flag) == 0)
-            ;
-        USE(s[1]);
-    }
-}
-
-CASE(volatile_flag_without_fence)
-{
-    unsigned *flag = reinterpret_cast<unsigned *>(s);
-    set_first(s, t, 0);
-    if (t == 64) {
-        s[1] = 7;
-        store_volatile(flag, 1);
-    } else if (t == 0) {
-        while (load_volatile(flag) == 0)
-            ;
-        __threadfence_block();
-        USE(s[1]);
-    }
-}
+FLAG_CASE(volatile_flag_without_fence, 64, 0, store_volatile(flag, 1), load_volatile(flag), (void)0,
+          __threadfence_block())
 
 CASE(warp_synchronous_sum)
 {
@@ -264,30 +225,8 @@ CASE(blocks_add_in_place)
         o_g[16 + t] += 1;
 }
 
-CASE(last_block_without_fence)
-{
-    o_g[16 + blockIdx.x * THREADS + t] = t;
-    __syncthreads();
-    if (t == 0 && atomicAdd(&o_g[2], 1u) == gridDim.x - 1) {
-        __threadfence();
-        for (unsigned i = 0; i < gridDim.x * THREADS; i++)
-            USE((int)o_g[16 + i]);
-    }
-}
-
-CASE(last_block_with_a_block_fence)
-{
-    o_g[16 + blockIdx.x * THREADS + t] = t;
-    __syncthreads();
-    if (t == 0) {
-        __threadfence_block();
-        if (atomicAdd(&o_g[2], 1u) == gridDim.x - 1) {
-            __threadfence();
-            for (unsigned i = 0; i < gridDim.x * THREADS; i++)
-                USE((int)o_g[16 + i]);
-        }
-    }
-}
+LAST_BLOCK_CASE(last_block_without_fence, __syncthreads())
+LAST_BLOCK_CASE(last_block_with_a_block_fence, (__syncthreads(), FENCE_OF_0(__threadfence_block)))
 
 CASE(fence_before_the_data)
 {
@@ -303,18 +242,7 @@ CASE(fence_before_the_data)
 }
 
 /* The fence of thread 0 alone, before the barrier: it does not cover what the others wrote. */
-CASE(one_fence_before_the_barrier)
-{
-    o_g[16 + blockIdx.x * THREADS + t] = t;
-    if (t == 0)
-        __threadfence();
-    __syncthreads();
-    if (t == 0 && atomicAdd(&o_g[2], 1u) == gridDim.x - 1) {
-        __threadfence();
-        for (unsigned i = 0; i < gridDim.x * THREADS; i++)
-            USE((int)o_g[16 + i]);
-    }
-}
+LAST_BLOCK_CASE(one_fence_before_the_barrier, (FENCE_OF_0(__threadfence), __syncthreads()))
 
 /* Lane 0 sees that the others have arrived. Neither a shuffle nor their own fences tell the other lanes. */
 LAST_WARP_CASE(last_warp_by_a_shuffle, (__threadfence(), __syncwarp()), __threadfence())
