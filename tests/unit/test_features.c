@@ -103,6 +103,11 @@ TEST(rows_are_found_and_found_again)
     }
     assert_int_equal(used, 2 * 9);
     assert_true(fa_problem_rows(&p) > used);
+    const fa_problem dense = problem_of("--batch 3 --heads 2 --seq 4");
+    for (int64_t flat = 0; flat < 3 * 2 * 4; flat++) {
+        const fa_row at = fa_problem_row(&dense, flat);
+        assert_int_equal(fa_problem_flat(&dense, at.batch, at.head, at.row), flat);
+    }
 }
 
 /* Every key has a page of its own, in no order, and free pages lie between; a draw shares some. */
