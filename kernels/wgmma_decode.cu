@@ -42,7 +42,7 @@ FA_KERNEL_INFO(.threads = BLOCK_THREADS, .smem_dynamic_bytes = SMEM_BYTES, .grid
 
 /* Per thread after setmaxnreg; the block's total stays what it had at launch. */
 constexpr int GIVEN_REGISTERS = FA_FP8_KV && CONSUMERS == 1 && (BLOCKS_PER_SM == 1 || FA_DIM <= 96) ? 8 : 0;
-constexpr int PRODUCER_REGISTERS = (CONSUMERS == 1 || LOADS_BY_WARPS ? 40 : 24) + GIVEN_REGISTERS;
+constexpr int PRODUCER_REGISTERS = (CONSUMERS == 1 || LOADING_WARPS > 1 ? 40 : 24) + GIVEN_REGISTERS;
 constexpr int CONSUMER_REGISTERS = BLOCKS_PER_SM == 2                          ? 216 - GIVEN_REGISTERS
                                    : FA_FP8_KV || (HAS_PAGES && CONSUMERS > 1) ? 232
                                                                                : 240;

@@ -24,6 +24,17 @@ __host__ __device__ constexpr int larger(int a, int b) { return a > b ? a : b; }
 __host__ __device__ constexpr int smaller(int a, int b) { return a < b ? a : b; }
 
 #if FA_FP8_KV
+/* Two halves as fa_elements. */
+__device__ __forceinline__ unsigned elements_of(__half2 pair)
+{
+#if FA_BF16
+    const float2 wide = __half22float2(pair);
+    return pack_elements(wide.x, wide.y);
+#else
+    return *reinterpret_cast<const unsigned *>(&pair);
+#endif
+}
+
 /* Four e4m3 as fa_elements, the first and third and then the second and fourth. Before sm_89 a NaN becomes 480. */
 __device__ __forceinline__ void unpack_e4m3(unsigned &even, unsigned &odd, unsigned four)
 {
@@ -36,12 +47,7 @@ __device__ __forceinline__ void unpack_e4m3(unsigned &even, unsigned &odd, unsig
         const unsigned pairs = __byte_perm(four, 0, 0x3120);
         const __half2 pair = __nv_cvt_fp8x2_to_halfraw2(static_cast<unsigned short>(pairs >> 16 * i), __NV_E4M3);
 #endif
-#if FA_BF16
-        const float2 wide = __half22float2(pair);
-        (i == 0 ? even : odd) = pack_elements(wide.x, wide.y);
-#else
-        (i == 0 ? even : odd) = *reinterpret_cast<const unsigned *>(&pair);
-#endif
+        (i == 0 ? even : odd) = elements_of(pair);
     }
 }
 
@@ -53,14 +59,8 @@ __device__ __forceinline__ void unpack_e4m3_pairs(unsigned &first, unsigned &sec
     asm("{ .reg .b16 lo, hi; mov.b32 {lo, hi}, %2; cvt.rn.f16x2.e4m3x2 %0, lo; cvt.rn.f16x2.e4m3x2 %1, hi; }\n"
         : "=r"(pair[0]), "=r"(pair[1])
         : "r"(four));
-#if FA_BF16
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-        const float2 wide = __half22float2(*reinterpret_cast<const __half2 *>(&pair[i]));
-        pair[i] = pack_elements(wide.x, wide.y);
-    }
-#endif
-    first = pair[0], second = pair[1];
+    first = elements_of(*reinterpret_cast<const __half2 *>(&pair[0]));
+    second = elements_of(*reinterpret_cast<const __half2 *>(&pair[1]));
 }
 #endif
 

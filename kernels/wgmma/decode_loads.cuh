@@ -1,6 +1,6 @@
-/* wgmma_decode's loads of K and V: by TMA, by TMA out of pages, or from an FP8 cache with pages of any size. Two warps
- * copy the bytes of K by cp.async and convert them in shared memory, two those of V. A thread converts the pieces that
- * it has copied: its copies need no barrier. */
+/* wgmma_decode's loads of K and V, in three ways: by TMA, by TMA out of pages, or from an FP8 cache with pages of any
+ * size. The FP8 cache: two warps copy the bytes of K by cp.async and convert them in shared memory, two do so for V. A
+ * thread converts what it has copied, so its copies need no barrier. */
 #pragma once
 
 #include "wgmma/packed_work.cuh"
@@ -14,7 +14,6 @@ struct shared_layout {
 };
 
 #define PAGES_BY_TMA ((FA_FEATURES & FA_FEATURE_PAGED) != 0 && !FA_FP8_KV)
-constexpr bool LOADS_BY_WARPS = HAS_PAGES || FA_FP8_KV;                   /* not by one thread alone */
 constexpr int LOADING_WARPS = FA_FP8_KV ? 2 : HAS_PAGES ? PAGE_WARPS : 1; /* each arrives at a full barrier */
 constexpr int WARP_ROWS = FA_N / 2;                                       /* of a tile of K or V, FP8 */
 constexpr int PART_BYTES = FA_FP8_KV ? WARP_ROWS * DIM_PAD : 0;           /* a warp's share of a tile */
@@ -212,8 +211,7 @@ __device__ __forceinline__ void produce(const fa_params &p, const shared_layout 
         advance<FA_STAGES>(to);
     }
 }
-#else
-#if PAGES_BY_TMA
+#elif PAGES_BY_TMA
 constexpr int LOOKED_UP = 3; /* tiles at once: a look-up takes longer than a tile */
 
 enum { BAR_READY = 2, BAR_LOADERS }; /* named barriers: consumers and loaders wait for barriers; loaders alone */
@@ -279,5 +277,4 @@ __device__ __forceinline__ void produce(const fa_params &p, const shared_layout 
         load_kv<BOXES_V>(&p.v_map, at.v_s, at.v_full, at.v_empty, v_to, row, tile.kv_head, key0.batch);
     }
 }
-#endif
 #endif

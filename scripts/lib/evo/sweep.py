@@ -62,7 +62,6 @@ class Here:
     def __init__(self, candidates, pool, gpus=(None,), emulated=False, probe=None, first=None):
         self.candidates, self.pool, self.probe, self.answers = candidates, pool, probe, queue.SimpleQueue()
         self.todo, self.ready, self.benches = queue.SimpleQueue(), queue.SimpleQueue(), []
-        share_cores(pool, len(gpus), emulated)
         # The first candidate runs before all others, which are stopped then where they are slower.
         self.first, self.first_ran = threading.Lock(), threading.Event()
         if emulated:
@@ -479,7 +478,9 @@ def measure(task, batch):
         kernel, options, log, place = json.load(file)
     batch = batch.split()
     candidates = Candidates(kernel, options).settle(Log(log), Place(*place))
-    workers = Here(candidates, len(batch), emulated=candidates.gpu == EMULATOR)
+    emulated = candidates.gpu == EMULATOR
+    share_cores(len(batch), 1, emulated)
+    workers = Here(candidates, len(batch), emulated=emulated)
     workers.start()
     workers.feed(batch)
     for _ in batch:
