@@ -2,9 +2,9 @@
  * dQ, fa_after rounds the sums to dQ and sums dsinks.
  *
  * The workspace has, for each row of each query head, an FP32 row of dQ (DIM16 columns; the columns past FA_DIM stay
- * zero), its log-sum-exp times log2 e, its delta = sum of dO O, and a turn: that of the rows from this one on. The rows
- * of the query heads of a K/V head follow each other: with pack_heads in FA_KERNEL_INFO, FA_M rows for each tile of the
- * launch are enough. */
+ * zero), its log-sum-exp times log2 e, its delta = sum of dO O, and a turn, which counts for the part of dQ that begins
+ * with this row. The rows of the query heads of a K/V head follow each other. With pack_heads in FA_KERNEL_INFO, FA_M
+ * rows for each tile of the launch are enough. */
 #pragma once
 
 #include "mma/tile.cuh"

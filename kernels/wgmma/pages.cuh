@@ -29,7 +29,8 @@ __device__ __forceinline__ void find_boxes(box_places &to, const paged_rows &row
 }
 
 /* Boxes of a tile that has `left` keys of the sequence: with K those that have some, with V those that have no others.
- * What a page has after the last key may be NaN: in K it is masked, in V P is 0 there, so it must not be multiplied. */
+ * What a page has after the last key may be NaN. Scores of such keys are masked. Their P is 0, but 0 times NaN is NaN,
+ * so their V must stay out of the product. */
 template <bool VALUES>
 __device__ __forceinline__ int boxes_of(int left)
 {
@@ -56,9 +57,9 @@ __device__ __forceinline__ void load_boxes(const fa_tensor_map *map, const box_p
     advance<FA_STAGES>(to);
 }
 
-/* The rows of a tile of V that no box has, for the whole warpgroup: the last keys', then zeros. The lane that loads
- * comes with its warp: were it tiles behind, a phase long over would look like the one waited for. It arrives
- * afterwards. key0: of the tile, which has `left` keys. at: its stage. */
+/* The whole warpgroup stores the rows of a tile of V that no box holds: those of the last keys, then zeros. The lane
+ * that loads joins its warp first: a warp that waits tiles ahead of it would take an old phase for its own. That lane
+ * arrives at the full barrier afterwards. key0: the tile's first key; it has `left` keys. at: its stage. */
 __device__ __forceinline__ void load_last_values(const paged_rows &rows, unsigned ring_s, unsigned empty,
                                                  const pipeline_state &at, int key0, int left)
 {

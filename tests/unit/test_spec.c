@@ -532,8 +532,8 @@ TEST(splits_of_unlike_lengths)
     assert_true(packed > 0);
 }
 
-/* A part has 1024 keys at least, 512 of wgmma's, 256 of packed heads: one key fewer than two parts make one. A window
- * or a chunk leaves the keys that its rows see together. */
+/* A part has at least 1024 keys, with wgmma 512, with packed heads 256. Where one key is missing to two parts there is
+ * one part. With a window or a chunk the keys that count are those that its rows see together. */
 TEST(a_part_has_enough_keys_that_are_seen)
 {
     for (size_t i = 0; i < fa_registry_count(); i++) {
