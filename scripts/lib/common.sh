@@ -132,10 +132,11 @@ use_peers() { # DIR: peers that scripts/evidence/peers_env.sh brought; nothing f
         with_peers=(env "LD_PRELOAD=$(find "$dir/cudnn" -name '*.so*' | sort | paste -sd:)${LD_PRELOAD:+:$LD_PRELOAD}")
 }
 with_peers=() # what a process with PyTorch is started with, after use_peers
-# Parts of one cuDNN alone are mapped in a process that has run it; with use_peers those of its folder.
+# Parts of one cuDNN alone are mapped in a process that has run it; with use_peers those of its folder. libcudnn.so
+# itself is none: PyTorch's may stand beside them, it hands calls on.
 one_cudnn() { # PID
     local from want=
-    from=$(sed -nE 's|^[^/]*(/.*)/libcudnn[^/]*$|\1|p' "/proc/$1/maps" 2>/dev/null | sort -u)
+    from=$(sed -nE 's|^[^/]*(/.*)/libcudnn_[^/]*$|\1|p' "/proc/$1/maps" 2>/dev/null | sort -u)
     [[ ${#with_peers[@]} -eq 0 || -z $from ]] || want=${LD_LIBRARY_PATH%%:*}
     [[ $(wc -l <<<"$from") -eq 1 && ${want:-$from} == "$from" ]] ||
         die 4 "NOT-RUN: PyTorch has loaded cuDNN from ${from//$'\n'/ and }${want:+, not $want alone}"

@@ -443,13 +443,19 @@ VERSION = 'FlashMLA (vLLM 2.2)'"
     [ "$(cat "$STUB/mapped")" = "$(realpath "$work/env/cudnn/libcudnn.so.9" "$work/env/cudnn/libcudnn_graph.so.9")" ]
     # A server that gets the other half elsewhere, as by an RPATH, or all of it.
     mv "$work/peers" "$work/server"
-    for from in "$work/env/cudnn/libcudnn.so.9:$work/other/libcudnn_graph.so.9" "$work/other/libcudnn.so.9"; do
+    loads() { # FILES, with colons
         rm -rf "$work/p"
-        printf '#!/usr/bin/env bash\nLD_PRELOAD=%s exec "%s" "$@"\n' "$from" "$work/server" | executable "$work/peers"
+        printf '#!/usr/bin/env bash\nLD_PRELOAD=%s exec "%s" "$@"\n' "$1" "$work/server" | executable "$work/peers"
+    }
+    graph=cudnn/libcudnn_graph.so.9 other=$work/other/libcudnn_graph.so.9
+    for from in "$work/env/$graph:$other" "$other"; do
+        loads "$from"
         refused 4 "NOT-RUN: PyTorch has loaded cuDNN from $work/" peers --kernel one --env "$work/env"
         [ ! -e "$work/p/peers.json" ]
     done
     peers --kernel one # one cuDNN, wherever it is
+    loads "$work/other/libcudnn.so.9:$work/env/$graph"
+    peers --kernel one --env "$work/env" # its own libcudnn.so is not a part
 }
 
 @test "peers from PyPI: a package that another needs and that was not brought is named" {
