@@ -6,8 +6,9 @@
 #   gate       every kernel over the problem matrix of correctness (scripts/ci_gate.sh)
 #   sanitize   compute-sanitizer over every kernel (scripts/ci_gate.sh --sanitize; goes on from sanitize.cases.jsonl.gz)
 #   parity     every kernel beside PyTorch on the same inputs, both ways (scripts/evidence/parity.sh)
-#   sweep      the tile spaces of the rungs up to WMMA on the canonical problem: leaderboard, variants per second
-#              (at most --budget candidates and --seconds each; an interrupted sweep goes on)
+#   sweep      every kernel over its own tile space, on the first problem of scripts/lib/evidence/sweeps.txt that the
+#              rules give to it: leaderboard, variants per second (at most --budget candidates and --seconds each; an
+#              interrupted sweep goes on, and what the board has of this commit is not swept again)
 #   grid       every point of the WMMA tile grids passes or is infeasible, for this GPU's arch and for sm_89, run as PTX
 #              on a newer GPU (scripts/house/compile_all.sh --run; goes on from the points in <gpu>/)
 #   ladder     every rung against the one below it, and the libraries, on three problems (scripts/evidence/ladder.sh)
@@ -207,13 +208,29 @@ part_parity() {
 }
 
 part_sweep() {
-    local kernel # without tensor cores, or with WMMA
-    local rows='.[] | select(.kind == "hand" and (.tensor_cores | IN("none", "wmma")))'
-    for kernel in $(jq -r "$rows.name" <<<"$registry"); do
-        [[ $kernel == "$baseline" ]] && continue
-        try scripts/evo_sweep.sh --kernel "$kernel" --strategy evo --budget "${opt[budget]}" \
-            --seconds "${opt[seconds]}" --out "$out" || echo "evidence.sh: the sweep of $kernel failed"
-    done
+    local kernel problem facts git words
+    facts=$([[ $dry_run -eq 1 ]] || gpu_probe "$bench" --kernel "$baseline")
+    git=$(jq -r '.provenance.git // "none"' <<<"${facts:-null}")
+    # Of each kernel that is no variant, on each problem: what serves it.
+    grep -v '^#' "$lib/evidence/sweeps.txt" >"$work/problems"
+    for kernel in "${rungs[@]}"; do sed "s/^/--kernel $kernel /" "$work/problems"; done >"$work/served.list"
+    words=(--compile-only --no-bound)
+    [[ -z $facts ]] || words+=(--arch "$(gpu_target "$(jq -r .device.arch <<<"$facts")")")
+    "$bench" --runs "$work/served.list" "${words[@]}" --quiet --json "$work/served" >"$work/said" 2>&1 || true
+    while IFS=$'\t' read -r kernel problem; do
+        read -ra words <<<"$problem"
+        if [[ -z $problem ]]; then
+            echo "$kernel: no problem of scripts/lib/evidence/sweeps.txt compiles for it here: not swept"
+        elif jq -e --arg kernel "$kernel" --arg git "$git" 'any(.[]; .kernels[$kernel].git == $git)' \
+            "$out/leaderboard.json" >/dev/null 2>&1; then
+            echo "$kernel: swept at $git"
+        else
+            try scripts/evo_sweep.sh --kernel "$kernel" --strategy evo --budget "${opt[budget]}" \
+                --seconds "${opt[seconds]}" --out "$out" -- "${words[@]}" ||
+                echo "evidence.sh: the sweep of $kernel failed"
+        fi
+    done < <(jqf evidence/swept -r --rawfile points "$work/served.list" --slurpfile records "$work/served" \
+        <<<"$registry")
     [[ ! -s $out/leaderboard.jsonl ]] || gzip -9fn "$out/leaderboard.jsonl"
 }
 

@@ -123,6 +123,15 @@ def l2_persist:
             else $none.reason // $kv.reason end)] |
     map(. // "-") | @tsv;
 
+# The registry: each hand-written kernel and the problem that it is swept on, by tabs. $records: of --compile-only on
+# each line of $points, "--kernel NAME PROBLEM".
+def swept:
+    ($points | split("\n")) as $lines | .[] | select(.kind == "hand") |
+    .name as $name | (.variant_of // .name) as $base |
+    [$name, (first($records[] |
+        select(.kernel == $base and (.variant // .kernel) == $name and .status == "pass") |
+        $lines[.provenance.line - 1] | ltrimstr("--kernel \($base) ")) // "")] | @tsv;
+
 # leaderboard.json: kernel and tile of each kernel's best on the canonical problem, by tabs.
 def winners:
     [.[] | select(.group | endswith("|2,8,8,512,512,64,full|fp32"))][0].kernels // {} |

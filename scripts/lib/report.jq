@@ -246,16 +246,17 @@ def versus:
 # leaderboard.json as a table of the documents. $today: its rows that are of today's machine code. $sweeps: the lines of
 # sweeps.jsonl; $folder: where they lie.
 def sweep:
-    canonical as $g | ($g.group | split("|")) as [$gpu, $arch, $problem] |
-    "Best tiles of (\($problem | gsub(",(?=[a-z])"; ") ")) on \($gpu), each found by `scripts/evo_sweep.sh`;",
-    "log and leaderboard in `\($folder)/`.", "",
-    "| kernel | tile | p50 us | registers | shared bytes | candidates | a second |", "|---|---|---|---|---|---|---|",
-    ($g.kernels | to_entries | sort_by(-(.value.p50_us // 0)) | .[] | .key as $k | .value as $v |
-        select(any($today[]; . == $v)) |
+    "The best tile of each kernel on \(.[0].group | split("|")[0]) by `scripts/evo_sweep.sh`, each in its own space;",
+    "log and leaderboard in `\($folder)/`. Problems are B,H,Hkv,S,Skv,D.", "",
+    "| problem | kernel | tile | p50 us | registers | shared bytes | candidates | a second |",
+    "|---|---|---|---|---|---|---|---|",
+    (canonical as $first | [$first] + (. - [$first]) | .[] | . as $g | (.kernels | to_entries |
+        sort_by(-(.value.p50_us // 0)) | .[]) | .key as $k | .value as $v | select(any($today[]; . == $v)) |
         ([$sweeps[] | select(.kernel == $k and .group == $g.group and .measured > 0)] | last) as $s |
-        [($k | code) + if $g.leader == $k then " (leads)" else "" end, ($v.knobs | gsub(","; " ")),
-            ($v.p50_us | hundredths), $v.registers // "-", $v.smem_bytes // "-", $s.candidates // "-",
-            $s.per_second // "-"] | map(tostring) | row);
+        [($g.group | split("|")[2] | gsub(",(?=[a-z])"; " ")), ($k | code) + if $g.leader == $k then " (leads)" else ""
+            end, ($v.knobs | gsub(","; " ")), ($v.p50_us | hundredths), $v.registers // "-", $v.smem_bytes // "-",
+            "\($s.candidates // "-")\(if $s.space then " of \($s.space)" else "" end)", $s.per_second // "-"] |
+        map(tostring) | row);
 
 # Summaries of what was tried against the bench, as tables of the documents. $explained: tests/sanitize_explained.tsv.
 # $there: how many wrong kernels (cuda, emu) and cheats there are today, where that is known.

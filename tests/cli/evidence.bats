@@ -21,13 +21,37 @@ evidence() { "$work/tree/scripts/evidence/evidence.sh" --out "$work/ev" "$@"; }
     jq -n '[{group: "NVIDIA Stub|sm_90a|2,8,8,512,512,64,full|fp32", leader: "two",
         kernels: {two: {knobs: "m=32,warps=4"}}}]' >"$work/ev/leaderboard.json"
     evidence sweep parity profile peers --budget 7 --seconds 30
-    grep -qx "evo_sweep --kernel two --strategy evo --budget 7 --seconds 30 --out $work/ev" "$work/calls"
-    [ "$(grep -c 'evo_sweep --kernel one' "$work/calls")" -eq 0 ] # the baseline has no sweep
+    for kernel in one two; do
+        grep -qx "evo_sweep --kernel $kernel --strategy evo --budget 7 --seconds 30 --out $work/ev -- --seq 512" \
+            "$work/calls"
+    done
     grep -qx "parity --out $work/ev/parity.json" "$work/calls"
     grep -q "ncu_profile --out .* --kernel two --m 32 --warps 4" "$work/calls"
     # the winner on two problems; the baseline has no profile
     [ "$(grep -c '^ncu_profile .* --kernel' "$work/calls")" -eq 2 ]
     grep -qx "peers --out $work/ev/peers.json" "$work/calls"
+}
+
+@test "a sweep of each kernel on the first problem that its rules give to it; not of what this commit has" {
+    mkdir "$work/ev"
+    jq -n '[{group: "g", leader: "two", kernels: {two: {knobs: "m=16", git: "stub"}, one: {git: "older"}}}]' \
+        >"$work/ev/leaderboard.json"
+    printf '%s\n' '# of the stub' '--seq 512 --dim 64' '--seq 9' >"$work/tree/scripts/lib/evidence/sweeps.txt"
+    BAD_ARGS="--kernel one --seq 512" BAD_STATUS=infeasible run -0 evidence sweep
+    [[ $output == *"two: swept at stub"* ]]
+    [ "$(cut -d' ' -f1-3 "$work/calls")" = "evo_sweep --kernel one" ]
+    grep -q -- " -- --seq 9$" "$work/calls"
+    rm "$work/tree/scripts/lib/evidence/sweeps.txt" "$work/calls"
+    # Of the registry: variants, types and gradients have problems of their own.
+    grep -v '^#' scripts/lib/evidence/sweeps.txt >"$work/problems"
+    for kernel in light mma wgmma wgmma_mla; do sed "s/^/--kernel $kernel /" "$work/problems"; done >"$work/list"
+    ./fa_bench --runs "$work/list" --compile-only --no-bound --arch sm_90a --quiet --json "$work/served" || true
+    ./fa_bench --list-kernels --json - | jq -r -L scripts/lib 'import "evidence" as m; m::swept' \
+        --rawfile points "$work/list" --slurpfile records "$work/served" >"$work/swept"
+    grep -qx $'wgmma_mla\t--batch 4 .*--v-in-k' "$work/swept"
+    grep -qx $'light_backward\t--op backward' "$work/swept"
+    [ "$(grep -c $'^\(mma\|wgmma\).*\t--' "$work/swept")" -eq 12 ] # none is left out
+    grep -qx $'scalar\t' "$work/swept" # it was not asked for
 }
 
 @test "the last rung against the fused library at both paces, and the default kernel: also a run that fails" {

@@ -29,7 +29,8 @@ make_evidence() { # DIR
         config, arch: .ptxas.arch, problem: "2,8,512,64", git: "fed", code_sha256: .provenance.code_sha256})}}]' \
         "$1.codes" >"$1/leaderboard.json"
     jq -nc '{kernel: "wmma", group: "NVIDIA Stub|sm_90a|2,8,8,512,512,64,full|fp32", strategy: "evo", candidates: 40,
-        measured: 40, compiled_cold: 38, status: {pass: 40}, seconds: 11.4, per_second: 3.5}' >"$1/sweeps.jsonl"
+        space: 96, measured: 40, compiled_cold: 38, status: {pass: 40}, seconds: 11.4, per_second: 3.5}' \
+        >"$1/sweeps.jsonl"
     jq -n '[{p50_us: 12.345, p90_us: 13, kernel: "wmma", knobs: "m=32", registers: 100, smem_bytes: 2048}]' \
         >"$1/micro_best.json"
     jq -nR -L scripts/lib 'import "peers" as peers; [peers::shapes]' --arg only '' --arg dtype fp16 \
@@ -237,7 +238,7 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
     grep -qF "on an STUB, times as fast in pairs (\`--vs\`), geometric means: above 1" "$work/tree/README.md"
     grep -qxF '| head dim | mask | shapes | cudnn 9.28 | cudnn 9.28, rested | fa3 9.28 |' "$work/tree/README.md"
     grep -qxF '| 128 | causal | 7 | 1.25 | 1.5 | 1.13 |' "$work/tree/README.md"
-    grep -qF '| `wmma` (leads) | m=32 n=64 | 12.35 | 100 | 2048 | 40 | 3.5 |' "$tables"
+    grep -qF '| 2,8,8,512,512,64 full | `wmma` (leads) | m=32 n=64 | 12.35 | 100 | 2048 | 40 of 96 | 3.5 |' "$tables"
     local said
     for said in '8 of 8 rows (`evidence/stub/ladder.jsonl`)' '41 of 41 rows (`evidence/stub/peers.json`)' \
         '123 of 123 rows (`evidence/stub/versus.jsonl.gz`)'; do
@@ -283,7 +284,7 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
         else null end)'
     readme
     grep -qF '| over FlashAttention 3 3.1 | over the best | over the best, paired |' "$tables"
-    [ "$(grep -cxF '|---|---|---|---|---|---|---|---|' "$tables")" -eq 1 ]
+    [ "$(grep -cxF '|---|---|---|---|---|---|---|---|' "$tables")" -eq 2 ]
     grep -qE '^\| 128 \| causal \| 7 \| 1.5 \| 1 \| 4 \| 1.25 \| 2 \|$' "$tables"
     grep -qE '^\| 256 \| full \| 6 \| .* \| 1.25 \| - \|$' "$tables"
     grep -qF 'paired: ABBA in one process, geometric mean of the least ratio 0.76 over 23 shapes' "$tables"

@@ -111,9 +111,9 @@ too_large=''
 if [[ -e $STUB/too_large ]] && is_in too_large "$kernel $m $warps"; then
     status=infeasible us=null too_large='"9 bytes of shared memory per block against the limit of 8 on sm_90"'
 fi
+if [[ -n ${BAD_ARGS:-} && $given == *"$BAD_ARGS"* ]]; then status=$BAD_STATUS us=null; fi
 if [[ $compile -eq 0 ]]; then
     if is_in wrong "$kernel $m $warps"; then status=wrong us=null; fi
-    if [[ -n ${BAD_ARGS:-} && $given == *"$BAD_ARGS"* ]]; then status=$BAD_STATUS us=null; fi
     if [[ $seed -ne 42 ]] && is_in flaky "$kernel $m $warps"; then status=wrong us=null; fi
 fi
 if [[ -n $vs && $us != null ]]; then

@@ -13,6 +13,8 @@ ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 3
 EMULATOR = "CPU emulator"
 # What changes a time without being part of the problem names a leaderboard of its own.
 CONDITIONS = ("--l2", "--dist", "--misalign", "--timing", "--compiler")
+# What a problem may have besides its shape, mask and types.
+FEATURES = "op deterministic dim_v v_in_k window chunk softcap sinks alibi bias mask lengths page_size".split()
 EXPLORE = {"--seeds": "1", "--check": "cpu", "--warmup-ms": "60", "--max-time": "0.1"}
 
 
@@ -153,4 +155,8 @@ def group_of(record, gpu, target, conditions=""):
     typed = "" if dtype == "fp16" else f" {dtype}"
     if dtype != "e4m3" and problem.get("kv_dtype") == "e4m3":
         typed += " kv e4m3"
+    usual = {"op": "forward", "dim_v": problem.get("dim"), "mask": "none"}
+    for name in FEATURES:
+        if problem.get(name) and problem[name] != usual.get(name):
+            typed += f" {name} {json.dumps(problem[name], separators=(',', ':'))}".replace('"', "")
     return f"{gpu}|{target}|{shape},{mask}{typed}|{dig(record, 'config.acc') or 'fp32'}{conditions}"

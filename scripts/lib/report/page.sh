@@ -135,14 +135,14 @@ parity() {
     records parity.json
 }
 
-# How fast the sweeps were: the last eight; and where a candidate's wall time went, on average over those timed.
+# How fast the sweeps were: the last 24; and where a candidate's wall time went, on average over those timed.
 sweep() {
     local headings='sweep of|B,H,Hkv,S,Skv,D|strategy|#candidates|with result|#measured now|#compiled anew|#seconds' log
     log=$(there leaderboard.jsonl)
     [[ -z $log ]] || picture sweep leaderboard.jsonl \
         "Best time of each tile height and warp count; pale is fast; x: infeasible or wrong, -: not tried."
     if [[ -s $dir/sweeps.jsonl ]]; then
-        jq -cnR '[inputs | fromjson? | select(.per_second)] | .[-8:]' "$dir/sweeps.jsonl" >"$work/sweeps"
+        jq -cnR '[inputs | fromjson? | select(.per_second)] | .[-24:]' "$dir/sweeps.jsonl" >"$work/sweeps"
         table "$headings|#per second|#per minute" rate_rows "$work/sweeps"
     fi
     headings='mean seconds of a candidate of|#compile|#start (driver)|#check|#timing|#check again'

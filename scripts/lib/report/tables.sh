@@ -148,7 +148,7 @@ paged_table() { list_table paged; }
 fp8_table() { list_table fp8; }
 backward_table() { list_table backward; }
 
-# The tiles that lead on the canonical problem, and how the sweeps that found them went.
+# The best tile of each kernel that was swept, and how the sweep that found it went.
 sweep_table() {
     local file folder sweeps rows currency
     need_evidence leaderboard.json "scripts/evidence/evidence.sh sweep" || return 0
