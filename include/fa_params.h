@@ -95,7 +95,7 @@ typedef struct fa_params {
     fa_i32 reserved;
     void *workspace;                          /* zeroed once at load; a kernel leaves its counters zero again */
     fa_i64 workspace_bytes;                   /* what fa_kernel_info asked for */
-    fa_tensor_map q_map, k_map, v_map, o_map; /* encoded iff the matching tma box below is not 0 */
+    fa_tensor_map q_map, k_map, v_map, o_map; /* encoded iff the tma box below is not 0; backward: o_map is of dout */
     /* [batch, heads, seq_q]: the natural logarithm of the sum of e^(scale q.k) over the keys a row sees, -inf for a row
      * that sees none. NULL: not asked for. Strides in elements. */
     fa_f32 *lse;

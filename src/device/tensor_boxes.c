@@ -45,6 +45,9 @@ fa_status fa_tensor_boxes(const fa_kernel_info *info, fa_params *p, fa_tensor_bo
                           fa_reason *why)
 {
     const bool ragged = p->start_q != NULL, paged = p->page_size > 0; /* K and V in pages are batches of pages */
+    const bool backward = p->dout != NULL;
+    const fa_i64 o_stride[] = {p->o_stride_b, p->o_stride_h, p->o_stride_s};
+    const fa_i64 *o = backward ? p->grad_stride[0] : o_stride;
     const fa_i32 kv_batch = paged ? p->num_pages : p->batch, kv_rows = paged ? p->page_size : p->seq_kv;
     const fa_i64 total_q = ragged ? p->total_q : -1, total_kv = ragged && !paged ? p->total_kv : -1;
     const tensor tensors[FA_TENSOR_BOXES] = {
@@ -54,8 +57,8 @@ fa_status fa_tensor_boxes(const fa_kernel_info *info, fa_params *p, fa_tensor_bo
          kv_rows, kv_batch, total_kv, p->dtype_kv},
         {"V", p->v, &p->v_map, p->v_stride_b, p->v_stride_h, p->v_stride_s, p->kv_heads, p->dim_v, info->tma_v_rows,
          kv_rows, kv_batch, total_kv, p->dtype_kv},
-        {"O", p->o, &p->o_map, p->o_stride_b, p->o_stride_h, p->o_stride_s, p->heads, p->dim_v, info->tma_o_rows,
-         p->seq_q, p->batch, total_q, p->dtype_o}};
+        {backward ? "dO" : "O", backward ? p->dout : p->o, &p->o_map, o[0], o[1], o[2], p->heads, p->dim_v,
+         info->tma_o_rows, p->seq_q, p->batch, total_q, p->dtype_o}};
     *count = 0;
     for (int i = 0; i < FA_TENSOR_BOXES; i++) {
         if (tensors[i].rows == 0)

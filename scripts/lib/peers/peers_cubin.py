@@ -173,7 +173,7 @@ class Kernel:
             values["grad_stride"] = (ctypes.c_int64 * 12)(*strides)
         for name, value in values.items():
             setattr(self.params, name, value.data_ptr() if hasattr(value, "data_ptr") else value)
-        for name, tensor in zip("qkvo", tensors):
+        for name, tensor in zip("qkvo", (*tensors[:3], self.more.get("dout", tensors[3]))):
             if getattr(info, f"tma_{name}_rows") > 0:
                 self.encode(name, tensor, types[name])
         self.arguments = (ctypes.c_void_p * 1)(ctypes.addressof(self.params))
