@@ -73,7 +73,7 @@ static int64_t count_nonfinite(const judgement *j)
     int64_t count = 0;
 #pragma omp parallel for schedule(static) reduction(+ : count) if (rows * columns > 1 << 16)
     for (int64_t row = 0; row < rows; row++)
-        for (int64_t d = 0; fa_gradient_row(j->problem, j->tensor, row).used && d < columns; d++)
+        for (int64_t d = 0, of_row = fa_gradient_row(j->problem, j->tensor, row).used ? columns : 0; d < of_row; d++)
             count += !isfinite(value_at(j, row * columns + d));
     return count;
 }
