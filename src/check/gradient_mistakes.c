@@ -12,7 +12,10 @@ enum {
     NAMED = 6,     /* heads that are named before "..." */
     HEADS = 16,    /* of a group that may be lost */
 };
-#define LEFT (1.0 / 16.0) /* of the squares of a row's error, where a mistake explains it */
+/* Of the squares of a row's error, where a mistake explains it; and of the row as the mistake makes it: a row of small
+ * numbers is near every other. */
+#define LEFT (1.0 / 16.0)
+#define APART (1.0 / 4096.0)
 
 typedef struct scene {
     const fa_problem *problem;
@@ -63,12 +66,13 @@ static bool explains(const scene *s)
 {
     int32_t explained = 0;
     for (int32_t n = 0; n < s->count; n++) {
-        double left = 0.0, error = 0.0;
+        double left = 0.0, error = 0.0, size = 0.0;
         for (int32_t d = 0; d < s->columns; d++) {
             left += square(s->got[n * s->columns + d] - s->made[n * s->columns + d]);
             error += square(s->got[n * s->columns + d] - expected_row(s, n)[d]);
+            size += square(s->made[n * s->columns + d]);
         }
-        explained += left <= LEFT * error;
+        explained += left <= LEFT * error && left <= APART * size;
     }
     return 2 * explained > s->count;
 }
@@ -134,8 +138,11 @@ static bool guess_slip(const scene *s, char *text, size_t size)
         {!dv, {.delta_of_dout = true}, "delta is the sum of dO dO: dO is taken for O"},
         {p->softcap > 0 && !dv, {.no_slope = true}, "the softcap's derivative is missing"},
         {masked, {.no_mask = true}, "the mask is missing"},
+        {masked, {.top_left = true}, "the mask is aligned top-left, not bottom-right"},
         {masked, {.later = 1}, "the last key that a row sees is one too late"},
         {masked, {.later = -1}, "the last key that a row sees is one too early"},
+        {p->windowed, {.sooner = 1}, "the window shows one key too many on the left"},
+        {p->windowed, {.sooner = -1}, "the window shows one key too few on the left"},
     };
     for (size_t i = 0; i < sizeof slips / sizeof *slips; i++)
         if (slips[i].possible && is_slip(s, &slips[i].slip)) {

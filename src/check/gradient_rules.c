@@ -10,6 +10,11 @@
 /* Of the type's largest number: what is computed a little larger becomes an infinity. */
 #define NEARLY 0.99
 
+/* D is one sum for all keys of a row: where few rows see a key, whether it is rounded far or hardly decides over all
+ * errors together. Parts of their noise, which is 2.4 times what they are on average. */
+#define OF_MANY_ROWS 0.4
+#define OF_ONE_ROW 1.6
+
 /* Of one row: sums of squares, the largest errors, and rightly infinite elements; then what the limits make of it. */
 typedef struct row_errors {
     double squares, errors, base, max, base_max;
@@ -153,7 +158,9 @@ static void set_limits(judgement *j)
     }
     const double noise = sqrt(noise_squares / fmax((double)(v->rows_checked * e->columns), 1.0));
     slack = sqrt(slack / fmax((double)v->rows_checked, 1.0));
-    v->rmse_limit = (v->baseline_fails ? fmax(rmse, 2.0 * fmax(v->baseline_rmse, noise)) : rmse) + 0.25 * slack;
+    const double sums = (double)fmin(fa_problem_rows(j->problem), fa_problem_pairs(j->problem));
+    const double few = noise * (OF_MANY_ROWS + OF_ONE_ROW / sqrt(fmax(sums, 1.0)));
+    v->rmse_limit = fmax(v->baseline_fails ? 2.0 * fmax(v->baseline_rmse, noise) : few, rmse) + 0.25 * slack;
     j->most = v->baseline_fails ? 2.0 * fmax(v->baseline_max_abs_err, most_noise) : 0.0;
 }
 

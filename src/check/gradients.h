@@ -41,7 +41,9 @@ typedef struct fa_slip {
     bool delta_of_dout; /* delta is the sum of dO dO */
     bool no_slope;      /* the softcap's derivative is left out */
     bool no_mask;       /* all keys of the sequence count */
+    bool top_left;      /* rows stand at the positions of their numbers */
     int32_t later;      /* the last key that a row sees is so many later */
+    int32_t sooner;     /* the first key so many sooner */
     int32_t lost, only; /* of each group a query head does not count, or counts alone: its number from 1 on */
 } fa_slip;
 /* Rows as a kernel with the mistake has them: [count, columns]. */

@@ -116,10 +116,12 @@ static void chunk(fa_recipe *r, int32_t way)
 }
 
 /* Bits that are read otherwise may also show keys behind the row's own. */
-enum { NO_TREE, NO_TREE_OR_CAUSAL, OTHER_BITS };
+enum { NO_TREE, NO_TREE_OR_CAUSAL, HIGH_BIT_FIRST, ROWS_AT_BYTES, HIDES_EARLIER };
 static void tree(fa_recipe *r, int32_t way)
 {
-    r->tree = way < OTHER_BITS ? FA_TREE_IGNORED : way == OTHER_BITS ? FA_TREE_HIGH_BIT_FIRST : FA_TREE_ROWS_AT_BYTES;
+    static const fa_tree_reading readings[] = {FA_TREE_IGNORED, FA_TREE_IGNORED, FA_TREE_HIGH_BIT_FIRST,
+                                               FA_TREE_ROWS_AT_BYTES, FA_TREE_HIDES_EARLIER};
+    r->tree = readings[way];
     r->see.tree = way == NO_TREE;
     look(r);
 }
@@ -274,7 +276,7 @@ static void sink(fa_recipe *r, int32_t way)
         r->sink_times = way == SINK_OF_TILES ? (double)(up(r->keys.end, r->tile_n) / r->tile_n) : way - SINK_TWICE + 2;
 }
 
-enum { NO_ALIBI = UNITS, ALIBI_TOP_LEFT, SLOPE_OF_HEAD };
+enum { NO_ALIBI = UNITS, ALIBI_TOP_LEFT, ALIBI_BEHIND, SLOPE_OF_HEAD = ALIBI_BEHIND + 2 };
 static void alibi(fa_recipe *r, int32_t way)
 {
     if (way < UNITS)
@@ -283,8 +285,10 @@ static void alibi(fa_recipe *r, int32_t way)
         r->slope = (double)r->tensors->scores.slopes[other_head(r, way - SLOPE_OF_HEAD)];
     else if (way == NO_ALIBI)
         r->slope = 0.0;
-    else
+    else if (way == ALIBI_TOP_LEFT)
         r->alibi_pos = r->at.row;
+    else
+        r->alibi_behind = ALIBI_BEHIND - way; /* 0, or the other sign */
 }
 
 enum { NO_BIAS = UNITS, BATCH_0, HEAD_0_OF_BATCH, FIRST_BIAS, ROW_0, ROWS_OF_SEQUENCE };
@@ -333,7 +337,8 @@ static const fa_mistake mistakes[] = {
     {"the window's right bound replaces the causal mask", CAUSAL | WINDOW, window, RIGHT_FOR_CAUSAL, 1},
     {"the causal mask is missing", CAUSAL, mask, NO_MASK, 1},
     {"the tree's mask is missing", TREE, tree, NO_TREE, 2},
-    {"the tree's bits are read in another order, or from whole bytes", TREE, tree, OTHER_BITS, 2},
+    {"the tree's bits are read in another order, or from whole bytes", TREE, tree, HIGH_BIT_FIRST, 2},
+    {"the tree hides the keys before it", TREE, tree, HIDES_EARLIER, 1},
     {"the mask is aligned top-left, not bottom-right", BOUNDS, mask, TOP_LEFT, 1},
     {"rows are aligned by the largest lengths, not by their sequence's", LENGTHS, mask, BY_LARGEST, 1},
     {"the window shows one key too many on the left", LEFT, window, LEFT_WIDE, 1},
@@ -379,6 +384,7 @@ static const fa_mistake mistakes[] = {
     {"the sink is that of another head", SINK, sink, SINK_OF_HEAD, 4},
     {"ALiBi is missing", ALIBI, alibi, NO_ALIBI, 1},
     {"ALiBi is aligned top-left, not bottom-right", ALIBI, alibi, ALIBI_TOP_LEFT, 1},
+    {"ALiBi is not of the distance |pos - key|: has it a sign?", ALIBI, alibi, ALIBI_BEHIND, 2},
     {"the slope is that of another head", ALIBI, alibi, SLOPE_OF_HEAD, 4},
     {"the slope is in another unit or sign (scale, log2 e)", ALIBI, alibi, 0, UNITS},
     {"the bias is missing", BIAS, bias, NO_BIAS, 1},

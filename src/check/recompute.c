@@ -75,6 +75,7 @@ fa_recipe fa_recipe_of(const fa_problem *problem, const fa_tensors *tensors, int
                    .q_times = (double)fa_descale(tensors->scores.q_descale, problem, true, at.batch, at.head),
                    .tree = problem->tree ? FA_TREE_RIGHT : FA_TREE_IGNORED};
     r.alibi_pos = (double)r.pos;
+    r.alibi_behind = 1.0;
     fa_recipe_read(&r, at.batch, at.head / (problem->heads / problem->kv_heads));
     fa_recipe_look(&r, at.seq_kv);
     if (problem->bias)
@@ -106,8 +107,8 @@ static bool tree_shows(const fa_recipe *r, int32_t key)
     const int32_t rows = r->problem->seq_q, n = least(rows, r->at.seq_kv), first = r->at.seq_kv - n;
     int64_t bit = (int64_t)r->at.row * n + key - first;
     if (key < first || key >= r->at.seq_kv || r->tree == FA_TREE_IGNORED)
-        return true;
-    if (r->tree == FA_TREE_RIGHT)
+        return key >= first || r->tree != FA_TREE_HIDES_EARLIER;
+    if (r->tree == FA_TREE_RIGHT || r->tree == FA_TREE_HIDES_EARLIER)
         return fa_problem_sees(r->problem, r->at.batch, r->at.row, key);
     bit = r->tree == FA_TREE_HIGH_BIT_FIRST ? bit ^ 7 : (int64_t)r->at.row * ((n + 7) / 8 * 8) + key - first;
     return bit / n < r->at.seq_q &&
@@ -120,7 +121,7 @@ static double score(const fa_recipe *r, double product, int32_t key)
     if (r->bias != NULL && key < r->problem->seq_kv)
         more += r->bias_times * (double)fa_element_to_float(fa_problem_dtype_o(r->problem), r->bias[key]);
     if (r->slope != 0.0)
-        more -= r->slope * fabs(r->alibi_pos - key);
+        more -= r->slope * fabs(r->alibi_pos - key) * (key > r->alibi_pos ? r->alibi_behind : 1.0);
     if (r->cap_after_bias)
         x += more;
     if (r->softcap > 0.0)

@@ -5,7 +5,13 @@
 #include "input/tensors.h"
 
 /* How the bits of a tree are read. */
-typedef enum { FA_TREE_RIGHT, FA_TREE_IGNORED, FA_TREE_HIGH_BIT_FIRST, FA_TREE_ROWS_AT_BYTES } fa_tree_reading;
+typedef enum {
+    FA_TREE_RIGHT,
+    FA_TREE_IGNORED,
+    FA_TREE_HIGH_BIT_FIRST,
+    FA_TREE_ROWS_AT_BYTES,
+    FA_TREE_HIDES_EARLIER
+} fa_tree_reading;
 
 typedef struct fa_recipe {
     const fa_problem *problem;
@@ -14,7 +20,7 @@ typedef struct fa_recipe {
     fa_row at;
     fa_problem see; /* causal, window and chunk, as they are taken to be: fa_recipe_look */
     int64_t pos;    /* of the row, for them */
-    double alibi_pos;
+    double alibi_pos, alibi_behind; /* behind: how often the distance of a key behind it counts */
     fa_tree_reading tree;
     fa_keys keys;              /* that the sum is over */
     const uint16_t *q, *k, *v; /* the row; the tensors */

@@ -264,6 +264,8 @@ static fa_status add_words(int count, char *const words[], const fa_ban *banned,
     }
     if (options->beat > 0 && options->vs.name[0] != '\0')
         return fa_refuse(why, FA_USAGE, "--beat stops a timing, which --vs needs: one of the two");
+    if (options->race && options->sanitize != FA_SANITIZE_NONE && options->sanitize != FA_SANITIZE_THREAD)
+        return fa_refuse(why, FA_USAGE, "--race is --sanitize thread: not with another sanitizer");
     if (options->race)
         options->sanitize = FA_SANITIZE_THREAD;
     return FA_PASS;
@@ -305,4 +307,26 @@ fa_status fa_options_add(int count, char *const words[], const fa_ban *banned, f
                          options->preset != NULL ? "--preset" : "--definition");
     FA_TRY(add_problem(&given, options, why));
     return add_words(count, words, banned, options, why);
+}
+
+fa_status fa_options_agree(const fa_options *o, fa_reason *why)
+{
+    const bool emulates = o->sanitize != FA_SANITIZE_NONE || o->schedule != FA_SCHEDULE_ASCENDING || o->no_ptxas;
+    const struct {
+        bool both;
+        const char *text;
+    } pairs[] = {
+        {o->bound && o->no_bound, "--bound and --no-bound: one of the two"},
+        {o->compile_only && o->vs.name[0] != '\0', "--vs needs times: not with --compile-only"},
+        {o->compile_only && o->dump != NULL, "--dump writes what a kernel made: not with --compile-only"},
+        {o->select && (o->compile_only || o->bound || o->cubin != NULL || o->dump != NULL),
+         "--select compiles nothing: not with --compile-only, --bound, --cubin or --dump"},
+        {o->device == FA_DEVICE_EMU && o->gpu > 0, "--gpu is not for --device emu"},
+        {o->device == FA_DEVICE_CUDA && !o->compile_only && emulates,
+         "--sanitize, --race, --schedule and --no-ptxas are for the emulator: not with --device cuda"},
+    };
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+        if (pairs[i].both)
+            return fa_refuse(why, FA_USAGE, "%s", pairs[i].text);
+    return FA_PASS;
 }

@@ -107,6 +107,7 @@ static void make_small(fa_options *options)
 static fa_status plan(fa_command *run, fa_reason *why)
 {
     const fa_options *options = &run->options;
+    FA_TRY(fa_options_agree(options, why));
     if (options->sanitize != FA_SANITIZE_NONE && !options->sized && options->load == NULL)
         make_small(&run->options);
     if (options->load != NULL && !options->sized)
@@ -266,7 +267,7 @@ static FILE *open_lines(const char *path, bool grows)
     if (fstat(file, &facts) == 0 && (S_ISREG(facts.st_mode) || S_ISFIFO(facts.st_mode)) && fcntl(file, F_SETFL, 0) == 0)
         return fdopen(file, "r");
     close(file);
-    errno = EINVAL;
+    errno = S_ISDIR(facts.st_mode) ? EISDIR : EINVAL;
     return NULL;
 }
 

@@ -17,6 +17,17 @@ load helper
     refused 2 "--source takes a file that can be read" ./fa_bench --source "$work/none.cu"
 }
 
+@test "options that say nothing beside each other: one line" {
+    refused 2 "one of the two" ./fa_bench --bound --no-bound
+    refused 2 "not with another sanitizer" ./fa_bench --device emu --race --sanitize address
+    refused 2 "--vs needs times" ./fa_bench --compile-only --vs light
+    refused 2 "--dump writes what a kernel made" ./fa_bench --compile-only --dump "$work/dump"
+    refused 2 "--select compiles nothing" ./fa_bench --select --bound
+    refused 2 "--gpu is not for --device emu" ./fa_bench --device emu --gpu 1
+    refused 2 "are for the emulator" ./fa_bench --device cuda --schedule greedy
+    refused 2 "Is a directory" ./fa_bench --runs "$work"
+}
+
 @test "a line break in an argument leaves the refusal on one line" {
     refused 2 "'a b' is not an option" ./fa_bench $'a\nb'
     refused 2 "--m takes a whole number from 1 to 1024, not '3 2'" ./fa_bench --m $'3\n2'
