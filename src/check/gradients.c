@@ -175,10 +175,8 @@ static void finish(const work *w, sums *to, double factor, int32_t count)
 static fa_keys keys_of(const work *w, const fa_row *at)
 {
     const int32_t pos = w->slip.top_left ? at->row : at->row + at->seq_kv - at->seq_q;
-    fa_keys keys = fa_problem_keys_at(w->problem, pos, at->seq_kv);
+    fa_keys keys = w->slip.no_mask ? (fa_keys){0, at->seq_kv} : fa_problem_keys_at(w->problem, pos, at->seq_kv);
     const int32_t first = keys.first - w->slip.sooner, end = keys.end + w->slip.later;
-    if (w->slip.no_mask)
-        return (fa_keys){0, at->seq_kv};
     keys.first = first < 0 ? 0 : first > keys.end ? keys.end : first;
     keys.end = end > at->seq_kv ? at->seq_kv : end < keys.first ? keys.first : end;
     return keys;

@@ -119,9 +119,7 @@ static void chunk(fa_recipe *r, int32_t way)
 enum { NO_TREE, NO_TREE_OR_CAUSAL, HIGH_BIT_FIRST, ROWS_AT_BYTES, HIDES_EARLIER };
 static void tree(fa_recipe *r, int32_t way)
 {
-    static const fa_tree_reading readings[] = {FA_TREE_IGNORED, FA_TREE_IGNORED, FA_TREE_HIGH_BIT_FIRST,
-                                               FA_TREE_ROWS_AT_BYTES, FA_TREE_HIDES_EARLIER};
-    r->tree = readings[way];
+    r->tree = (fa_tree_reading)most(way, FA_TREE_IGNORED); /* the ways are in the order of the readings */
     r->see.tree = way == NO_TREE;
     look(r);
 }
@@ -213,14 +211,8 @@ enum { NO_SCALE, TWICE, DOUBLED, OF_DIM, OF_64, OF_128, OF_DIM_V, OF_BOTH_DIMS, 
 static void scale(fa_recipe *r, int32_t way)
 {
     const double dim = r->problem->dim, dim_v = fa_problem_dim_v(r->problem), own = r->scale;
-    const double scales[] = {1.0,
-                             own * own,
-                             2.0 * own,
-                             1.0 / sqrt(dim),
-                             1.0 / sqrt(64),
-                             1.0 / sqrt(128),
-                             own * sqrt(dim / dim_v),
-                             own * sqrt(dim / (dim + dim_v))};
+    const double roots[] = {own * sqrt(dim / dim_v), own * sqrt(dim / (dim + dim_v))};
+    const double scales[] = {1.0, own * own, 2.0 * own, 1.0 / sqrt(dim), 0.125, 1.0 / sqrt(128), roots[0], roots[1]};
     if (way < NO_LOG2_E)
         r->scale = scales[way];
     else
@@ -279,12 +271,10 @@ static void sink(fa_recipe *r, int32_t way)
 enum { NO_ALIBI = UNITS, ALIBI_TOP_LEFT, ALIBI_BEHIND, SLOPE_OF_HEAD = ALIBI_BEHIND + 2 };
 static void alibi(fa_recipe *r, int32_t way)
 {
-    if (way < UNITS)
-        r->slope *= unit_of(r, way);
+    if (way <= NO_ALIBI)
+        r->slope *= way == NO_ALIBI ? 0.0 : unit_of(r, way);
     else if (way >= SLOPE_OF_HEAD)
         r->slope = (double)r->tensors->scores.slopes[other_head(r, way - SLOPE_OF_HEAD)];
-    else if (way == NO_ALIBI)
-        r->slope = 0.0;
     else if (way == ALIBI_TOP_LEFT)
         r->alibi_pos = r->at.row;
     else

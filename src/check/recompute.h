@@ -18,8 +18,8 @@ typedef struct fa_recipe {
     const fa_tensors *tensors;
     int32_t tile_m, tile_n; /* of the kernel */
     fa_row at;
-    fa_problem see; /* causal, window and chunk, as they are taken to be: fa_recipe_look */
-    int64_t pos;    /* of the row, for them */
+    fa_problem see;                 /* causal, window and chunk, as they are taken to be: fa_recipe_look */
+    int64_t pos;                    /* of the row, for them */
     double alibi_pos, alibi_behind; /* behind: how often the distance of a key behind it counts */
     fa_tree_reading tree;
     fa_keys keys;              /* that the sum is over */
