@@ -43,7 +43,7 @@ set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/lib/common.sh
-opt=([out]=build/gate [jobs]=$(nproc) [seconds]=0 [resume]='' [source]='' [draws]=-1 [seed]=-1 [shrink]=30
+opt=([out]=build/gate [jobs]=$(nproc) [seconds]=0 [resume]='' [source]='' [draws]="" [seed]="" [shrink]=30
     [dtype]=fp16)
 flag=([require-gpu]=0 [sanitize]=0 [race]=0 [conform]=0 [quick]=0 [dry-run]=0 [fail-fast]=0)
 many=([kernel]='' [library]='')
@@ -51,7 +51,7 @@ arguments=words
 parse_options "$@"
 [[ ${#words[@]} -eq 0 ]] || die 2 "unknown option ${words[0]} (see --help)"
 need_number 1 jobs
-for name in draws seed; do [[ ${opt[$name]} == -1 ]] || need_number 0 "$name"; done
+for name in draws seed; do [[ -z ${opt[$name]} ]] || need_number 0 "$name"; opt[$name]=${opt[$name]:--1}; done
 need_number 0 seconds shrink
 mapfile -t libraries < <(values_of library)
 modes=$((flag[sanitize] + flag[race] + flag[conform]))

@@ -54,7 +54,8 @@ parse_options "$@"
 hosts=${opt[sshloginfile]}
 [[ ${opt[prune]} == none || -z $hosts ]] || die 2 "--prune knows the candidates of this machine: no --sshloginfile"
 need_number 0 seed
-for name in budget pool jobs; do [[ ${opt[$name]} == none ]] || need_number 1 "$name"; done
+need_number 1 jobs
+for name in budget pool; do [[ ${opt[$name]} == none ]] || need_number 1 "$name"; done
 [[ -z ${opt[seconds]} || (${opt[seconds]} =~ ^[0-9]+([.][0-9]+)?$ && ${opt[seconds]} =~ [1-9]) ]] ||
     die 2 "--seconds takes a number above 0, not '${opt[seconds]}'"
 [[ -z $hosts ]] || is_input "$hosts" || die 2 "--sshloginfile takes a file that can be read, not '$hosts'"

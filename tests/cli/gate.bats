@@ -7,6 +7,7 @@ gate() { scripts/ci_gate.sh --out "$work/gate" "$@"; }
 
 @test "bad arguments are refused" {
     refused 2 "--jobs takes a whole number from 1" gate --jobs 0
+    refused 2 "--draws takes a whole number from 0" gate --draws -1
     refused 2 "no kernel 'nosuch'" gate --kernel light,nosuch
     refused 2 "one of --sanitize, --race, --conform" gate --race --sanitize
     refused 2 "--conform is about the emulator alone" gate --conform --kernel light
