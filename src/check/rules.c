@@ -12,6 +12,9 @@
 #define SLACK 1e-5
 /* Fewer rows than this may be rounded otherwise than the baseline's. */
 #define FP8_ROWS 64
+/* Of FP8's P: how far one may be off, and how many make up for each other. */
+#define OF_ONE_WEIGHT (1.0 / 16.0)
+#define FEW_WEIGHTS 16.0
 
 double fa_rule_tolerance(fa_dtype dtype) { return 1e-3 * fa_dtype_coarseness(dtype); }
 
@@ -38,7 +41,7 @@ typedef struct judgement {
     measure_by by;       /* of the broken rule */
     int64_t unused;      /* rows between sequences, which are not counted in the end */
     double unit;
-    double ulp_rms;
+    double ulp_rms, reference_rms;
 } judgement;
 
 static void set_worst(judgement *j, const fa_problem *problem, int64_t i, int32_t col)
@@ -60,7 +63,7 @@ static judgement measure(const fa_problem *problem, const fa_expected *expected,
 
     v->rows_checked = expected->row_count;
     v->nonfinite = fa_errors_nonfinite(problem, output);
-    double squares = 0.0, base_squares = 0.0, ulp_squares = 0.0;
+    double squares = 0.0, base_squares = 0.0, ulp_squares = 0.0, reference_squares = 0.0;
     for (int64_t i = 0; i < expected->row_count; i++) {
         const fa_row_errors *row = &j.rows[i];
         if (!(row->max <= v->max_abs_err)) {
@@ -77,12 +80,14 @@ static judgement measure(const fa_problem *problem, const fa_expected *expected,
         squares += row->squares;
         base_squares += row->base_squares;
         ulp_squares += row->ulp_squares;
+        reference_squares += row->reference_squares;
         j.unused += row->unused;
     }
     const double elements = (double)(expected->row_count - j.unused) * (double)dim;
     v->rmse = sqrt(squares / elements);
     v->baseline_rmse = sqrt(base_squares / elements);
     j.ulp_rms = sqrt(ulp_squares / elements);
+    j.reference_rms = sqrt(reference_squares / elements);
     set_worst(&j, problem, j.worst_index, j.rows[j.worst_index].col);
     return j;
 }
@@ -158,14 +163,24 @@ static void explain(judgement *j, const fa_problem *problem, const uint16_t *out
     fa_diagnose(problem, &j->expected, bad, output, tile_m, text, size);
 }
 
+/* 1 where all weights are few, towards 0 where they are many. */
+static double fewness(const fa_problem *problem, const fa_verdict *v)
+{
+    return fmin(sqrt(FEW_WEIGHTS / ((double)v->rows_checked * problem->seq_kv)), 1.0);
+}
+
 /* With FP8 many roundings of P add up to the error of a right kernel, and few of its kind are twice as wrong: 1.35
  * times the baseline's, about 3.5 % of O where V has no mean, or half a unit of BF16, 0.3 % where V has a mean of 1
  * (docs/correctness.md). */
-static double rmse_limit_of(const fa_problem *problem, const fa_verdict *v, double ulp_rms)
+static double rmse_limit_of(const fa_problem *problem, const judgement *j)
 {
-    if (problem->dtype == FA_DTYPE_E4M3 && v->rows_checked >= FP8_ROWS)
-        return fmax(1.35 * v->baseline_rmse, 0.5 * ulp_rms);
-    return fmax(2.0 * v->baseline_rmse, floor_of(v->baseline_rmse, ulp_rms));
+    const fa_verdict *v = &j->verdict;
+    const double floor = floor_of(v->baseline_rmse, j->ulp_rms);
+    if (problem->dtype != FA_DTYPE_E4M3)
+        return fmax(2.0 * v->baseline_rmse, floor);
+    if (v->rows_checked >= FP8_ROWS)
+        return fmax(1.35 * v->baseline_rmse, 0.5 * j->ulp_rms);
+    return fmax(fmax(2.0 * v->baseline_rmse, OF_ONE_WEIGHT * j->reference_rms * fewness(problem, v)), floor);
 }
 
 /* Rule 3; marks and describes the rows that break it. Where only the mean is off, the rows above the allowed mean are
@@ -176,11 +191,11 @@ static bool relative_rules(judgement *j, const fa_problem *problem, uint8_t *bad
     const char *type = fa_dtype_name(problem->dtype);
     fa_verdict *v = &j->verdict;
     const double max_limit = 2.0 * v->baseline_max_abs_err + slack;
-    const double rmse_limit = rmse_limit_of(problem, v, j->ulp_rms);
+    const double rmse_limit = rmse_limit_of(problem, j);
     const double row_limit = 3.0 * v->baseline_worst_row_rel_l2;
     const bool rmse_ok = v->rmse <= rmse_limit;
-    /* FP8: where few keys have all of a row's weight, it is off as one weight may be. */
-    const double one_weight = problem->dtype == FA_DTYPE_E4M3 ? 1.0 / 16.0 : 0.0;
+    /* FP8: where few keys have all of a row's weight, it is off as one weight may be; more where values cancel. */
+    const double one_weight = problem->dtype == FA_DTYPE_E4M3 ? OF_ONE_WEIGHT * (1.0 + fewness(problem, v)) : 0.0;
     bool max_ok = true, row_ok = true;
     double max_over = 0.0;
     for (int64_t i = 0; i < v->rows_checked; i++) {

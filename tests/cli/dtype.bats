@@ -163,9 +163,10 @@ fp8=(--kernel light --device emu --batch 2 --heads 4 --kv-heads 2 --dim 32 --seq
 --dtype e4m3 --strides odd --dist mean --seeds 1 --mask tree
 --kv-dtype e4m3 --dtype bf16 --page-size 16 --seq 3 --lse --seeds 3 --check cpu,plain
 --kv-dtype e4m3 --strides bshd --dim 40 --v-in-k --dim-v 24 --seeds 3
+--kernel mma --dtype e4m3 --sinks --batch 1 --heads 1 --kv-heads 1 --seq 2 --seq-kv 3 --dim 16 --seed 72 --seeds 1
 EOT
     run -0 ./fa_bench "${fp8[@]}" --runs "$work/fp8.runs" --json "$work/fp8.jsonl"
-    [ "$(jq -s 'map(select(.status == "pass")) | length' "$work/fp8.jsonl")" -eq 7 ]
+    [ "$(jq -s 'map(select(.status == "pass")) | length' "$work/fp8.jsonl")" -eq 8 ] # the last: six weights
     run -0 ./fa_bench "${fp8[@]}" --dtype e4m3 --sanitize address --seq 33 --seeds 1
     [ "$(jq -sc '[.[0, 5].problem | .dtype, .kv_dtype]' "$work/fp8.jsonl")" = '["e4m3","e4m3","bf16","e4m3"]' ]
     [ "$(jq -s '.[3].problem | .bytes == 2 * 70 * (4 * 32 * 3 + 2 * 2 * 32)' "$work/fp8.jsonl")" = true ]
