@@ -134,7 +134,7 @@ problems() { # emulator|gpu
 }
 bad=$(grep -anvE '^[[:space:]]*(#|$)|^(public|hidden) (emulator|gpu) --' "${opt[problems]}" | head -n 1 | tr -d '\0') ||
     true
-[[ -z $bad ]] || die 2 "${opt[problems]}: not a problem in line $bad"
+[[ -z $bad ]] || die 2 "${opt[problems]}: not a problem in line ${bad/:/: } (public|hidden emulator|gpu OPTIONS)"
 read -rd '' -a problem_words < <(sed -E '/^(public|hidden)/!d' "${opt[problems]}") || true
 refuse_own "$own" "${problem_words[@]}"
 grep -aqE '^(public|hidden)' "${opt[problems]}" || die 2 "no problem in ${opt[problems]}"
