@@ -24,6 +24,18 @@ TEST(strides_of_each_word)
     }
 }
 
+/* The heads of a row lie together, and each is followed by a gap, as is each row and each page. */
+TEST(pages_have_gaps)
+{
+    const fa_pages pages = {.size = 4, .nhd = true, .count = 6};
+    fa_problem paged = problem;
+    paged.pages = &pages;
+    const fa_layout k = fa_layout_of(&paged, FA_STRIDES_PADDED, 0, FA_K);
+    const fa_layout v = fa_layout_of(&paged, FA_STRIDES_PADDED, 0, FA_V);
+    assert_true(k.stride_h == 32 && k.stride_s == 3 * 32 + 56 && k.stride_b == 4 * k.stride_s + 208);
+    assert_true(v.stride_h == 40 && v.stride_s == 3 * 40 + 72 && v.stride_b == 4 * v.stride_s + 232);
+}
+
 /* Rows, heads and columns of each tensor, where V has another head dimension than Q and K. */
 TEST(a_tensor_has_its_own_shape)
 {
