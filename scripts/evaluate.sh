@@ -191,6 +191,11 @@ command -v setpriv >/dev/null || dies_with_us=()
 read -ra own_knobs <<<"$knobs"
 touch "$work"/{emulator,race,compile,gpu,incumbent}.{list,jsonl}
 
+if [[ ,${opt[stages]}, =~ ,(compile|gpu), ]]; then # a GPU, by the record of a small run beside the emulator's
+    # shellcheck source=scripts/lib/gpu.sh
+    . "$here/lib/gpu.sh"
+    exec {probed}< <(gpu_probe "$bench")
+fi
 if wants emulator; then
     problems emulator | while read -r line; do
         for schedule in ascending descending greedy random; do echo "$line --schedule $schedule"; done
@@ -205,12 +210,9 @@ if wants emulator; then
     fi
 fi
 
-# The GPU, by the record of a small run; without one its stage is not run.
 gpu=null arch=${opt[arch]:-sm_89}
 if wants compile || wants gpu; then
-    # shellcheck source=scripts/lib/gpu.sh
-    . "$here/lib/gpu.sh"
-    probe=$(gpu_probe "$bench")
+    probe=$(cat <&"$probed")
     gpu=$(jq -c 'select(.status != "not_run") | .device | {name, arch}' <<<"$probe")
     gpu=${gpu:-null}
     [[ -n ${opt[arch]} || ! $gpu =~ '"arch":"'(sm_[0-9]+) ]] || arch=$(gpu_target "${BASH_REMATCH[1]}")
@@ -218,15 +220,21 @@ fi
 
 if wants compile; then
     problems gpu >"$work/compile.list"
+    of=--kernel rest=${incumbent#*:}
+    [[ -z $incumbent_file ]] || of=--source
+    [[ $incumbent == *:* ]] || rest=''
+    read -ra incumbent_knobs <<<"$(knob_options "$rest")"
+    incumbents=("$of" "${incumbent%%:*}" "${incumbent_knobs[@]}" --compile-only --arch "$arch")
+    if [[ $gpu != null ]] && wants gpu; then # into the cache: runs on a GPU compile one after the other
+        problems gpu | sed -E 's/^[a-z]+ //' >"$work/incumbents.runs"
+        "${dies_with_us[@]}" "$bench" --runs "$work/incumbents.runs" "${incumbents[@]}" --no-bound "${more[@]}" \
+            --timeout 120 --quiet >/dev/null 2>&1 &
+    fi
     asked compile --compile-only --arch "$arch" "${bound[@]}" --timeout 120
+    wait # for the incumbent's
     if [[ ${opt[score]} == bound && $failed -eq 0 && -s $work/compile.list ]]; then
         cp "$work/compile.list" "$work/incumbent.list"
-        of=--kernel rest=${incumbent#*:}
-        [[ -z $incumbent_file ]] || of=--source
-        [[ $incumbent == *:* ]] || rest=''
-        read -ra incumbent_knobs <<<"$(knob_options "$rest")"
-        run_stage incumbent "$of" "${incumbent%%:*}" "${incumbent_knobs[@]}" --compile-only --arch "$arch" --bound \
-            "${more[@]}" ||
+        run_stage incumbent "${incumbents[@]}" --bound "${more[@]}" ||
             die 4 "NOT-RUN: no bound of the incumbent $incumbent: $(jq -r '.reason // empty' "$work/incumbent.jsonl")"
     fi
 fi
@@ -234,7 +242,7 @@ fi
 if wants gpu && [[ $gpu != null ]]; then
     problems gpu >"$work/gpu.list"
     asked gpu --device cuda --arch "$arch" --vs "${incumbent_file:+source:}$incumbent" --timeout 120 \
-        --warmup-ms 500 --max-time 0.5
+        --no-bound --warmup-ms 500 --max-time 0.5
 fi
 
 # shellcheck disable=SC2154 # $start is set above

@@ -33,6 +33,7 @@ typedef struct fa_sample_request {
     fa_l2 l2;
     int32_t launches;
     int32_t warmup_launches; /* untimed launches of the same kernel just before, so that the L2 holds its own data */
+    double about_us;         /* of one launch, as calibration saw it */
     bool persist_kv;         /* the L2 keeps K and V */
     double rest_ms;          /* the GPU idles this long before */
     bool reset_l2;           /* first sample of a measurement: reset L2 lines that earlier kernels made persistent */

@@ -1,6 +1,7 @@
 #include "timing/calibrate.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/process.h"
 #include "timing/stats.h"
@@ -25,14 +26,14 @@ fa_sample_request fa_calibrate_request(const fa_candidate *candidate, const fa_o
     };
 }
 
-/* Time of one launch between events, the least of three. These are the kernel's first launches. */
+/* Time of one launch between events, the least of three, or of two long ones. These are the kernel's first launches. */
 static fa_status estimate(fa_device *device, const fa_sample_request *request, double *us, fa_reason *why)
 {
     fa_sample_request pilot = *request;
     pilot.method = FA_TIMING_EVENT;
     pilot.launches = 1;
     *us = INFINITY;
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 3 && !(i == 2 && *us > FA_LONG_US); i++) {
         fa_sample sample;
         FA_TRY(device->sample(device, &pilot, &sample, why));
         *us = fmin(*us, sample.us);
@@ -72,14 +73,15 @@ static fa_status fit(fa_device *device, fa_sample_request *request, double estim
     return FA_PASS;
 }
 
-/* Warm-up: median SM clock of bins of 20 ms; steady when the bins of the last 100 ms agree. */
+/* Warm-up: median SM clock of bins of 20 ms, or of one launch; steady when the bins of the last 100 ms agree. */
 enum { BINS = 6, BIN_SAMPLES = 256 };
-static const double BIN_S = 0.020, STEADY = 0.01;
+static const double BIN_S = 0.020, STEADY_S = 0.1, STEADY = 0.01;
 
-static bool steady(const double bins_mhz[BINS])
+/* The last `count` of these bins. */
+static bool steady(const double bins_mhz[], size_t count)
 {
     double low = INFINITY, high = 0;
-    for (int i = 0; i < BINS; i++) {
+    for (size_t i = 0; i < count; i++) {
         low = fmin(low, bins_mhz[i]);
         high = fmax(high, bins_mhz[i]);
     }
@@ -107,10 +109,13 @@ static fa_status warm_up(fa_device *device, const fa_sample_request *request, do
                          fa_reason *why)
 {
     const double start_s = fa_now_s(), limit_s = start_s + limit_ms * 1e-3;
-    double bins_mhz[BINS] = {0};
-    for (size_t bin = 0; fa_now_s() < limit_s; bin++) {
-        FA_TRY(warm_bin(device, request, limit_s, &bins_mhz[bin % BINS], why));
-        if (bin + 1 >= BINS && steady(bins_mhz))
+    double bins_mhz[BINS] = {0}; /* the last one at the end */
+    for (size_t bin = 1; fa_now_s() < limit_s; bin++) {
+        const double begun_s = fa_now_s();
+        memmove(bins_mhz, bins_mhz + 1, (BINS - 1) * sizeof *bins_mhz);
+        FA_TRY(warm_bin(device, request, limit_s, &bins_mhz[BINS - 1], why));
+        const size_t count = (size_t)fmin(BINS, fmax(2, 1 + ceil(STEADY_S / (fa_now_s() - begun_s))));
+        if (bin >= count && steady(bins_mhz + BINS - count, count))
             break;
     }
     *took_ms = (fa_now_s() - start_s) * 1e3;
@@ -127,6 +132,7 @@ fa_status fa_calibrate_choose(fa_device *device, fa_sample_request *requests[], 
         least_us = fmin(least_us, us[i]);
     }
     for (size_t i = 0; i < count; i++) {
+        requests[i]->about_us = us[i];
         requests[i]->method = method_for(options, least_us);
         FA_TRY(fit(device, requests[i], us[i], why));
     }

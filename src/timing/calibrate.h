@@ -6,6 +6,7 @@
 /* What single and paired measurements share (docs/timing.md). */
 #define FA_SAMPLES_MAX 10000
 #define FA_SETTLED 0.005       /* stop when half the median's interval is below this share of the median */
+#define FA_LONG_US 10000.0     /* a launch that refills the L2 in less than a hundredth of its time */
 #define FA_THROTTLED_SHARE 0.2 /* of the samples, at most, may be dropped */
 
 /* One launch of the candidate between events; fa_calibrate chooses method and launches. */

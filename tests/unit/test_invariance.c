@@ -188,15 +188,19 @@ TEST(times_may_differ_a_little)
               "7.00 us on new inputs, 3.00 us on the same inputs again, 20.00 us when");
 }
 
-/* Three rounds at least, however long they take. */
+/* One round at least, however long it takes, and three more before a kernel is accused. */
 TEST(slow_rounds_are_few)
 {
-    const double us[6] = {10, 10, 10, 10, 10, 10};
+    const double us[6] = {10, 10, 10, 10, 10, 10}, uneven[6] = {10, 20, 10, 10, 20, 10};
     step_s = 1;
     const fa_status status = try_scripted(1, 0, us);
+    const long once = gpu.samples;
+    const fa_status accused = try_scripted(1, 0, uneven);
     step_s = 1e-6;
     assert_int_equal(status, FA_PASS);
-    assert_int_equal(gpu.samples, 3 * 3);
+    assert_int_equal(once, 3);
+    assert_int_equal(accused, FA_WRONG);
+    assert_int_equal(gpu.samples, 3 + 3 * 3);
 }
 
 /* Outputs of timed launches: 2e-3 and 2e-3 of the value. */

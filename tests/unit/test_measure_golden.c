@@ -23,6 +23,7 @@ static double creep(fake_gpu *g, long n) { return n < 150 ? 1861 + 0.8 * (double
 static double restless(fake_gpu *g, long n) { return n % 40 < 20 ? 1000 : 1900; }
 /* A bin's clock is the median of its first 256 samples; three of calibration come before. */
 static double bins_alike(fake_gpu *g, long n) { return n < 3 + 128 ? 1000 : n < 900 ? 2000 : 1500; }
+static double not_yet_steady(fake_gpu *g, long n) { return n < 4 ? 1000 : 2000; }
 static double unknown(fake_gpu *g, long n) { return (double)n * 0; }
 static double times_of(fake_gpu *g, int kernel, long n) /* steady, with every eighth far longer */
 {
@@ -118,6 +119,8 @@ static const scenario scenarios[] = {
     {"not quite", 30, 30.89, 0.0},
     {"slower", 30, 25, 0.001},
     {"impossible", 1e-7, 30, 0.0, .timing = FA_TIMING_EVENT},
+    {"long", 75000, 10001, 0.001, .wall_s = 0.075, .warmup_ms = 500, .max_time = 0.5},
+    {"long by turns", 40000, 9999, 0.001, .wall_s = 0.04, .warmup_ms = 500, .max_time = 0.5, .mhz = not_yet_steady},
     {"impossible other", 30, 1e-7, 0.0, .timing = FA_TIMING_EVENT},
 };
 

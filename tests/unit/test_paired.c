@@ -65,6 +65,14 @@ FRESH(one_method_for_both)
     assert_int_equal(c.method, FA_TIMING_EVENT);
 }
 
+FRESH(a_long_launch_needs_no_untimed_one_before)
+{
+    fake_gpu_make(&gpu, 9999.0, 10000.0);
+    paired_ok();
+    assert_int_equal(gpu.last[0].warmup_launches, 1);
+    assert_int_equal(gpu.last[1].warmup_launches, 0);
+}
+
 /* The other side is slower in seven blocks of thirteen, in turn, and equal in the others. */
 static double two_minded(fake_gpu *g, int kernel, long n)
 {
