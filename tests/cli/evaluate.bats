@@ -37,6 +37,7 @@ score_holds() { # EXPRESSION...
         '.text_feedback | test("ratio 5 ") and test("registers a thread") and test("race detector")' \
         '.text_feedback | test("seq 100") | not'
     grep -q -- '--vs light' "$STUB/commands"
+    grep -q -- '--kernel light --compile-only --arch sm_89 --no-bound' "$STUB/commands" # beside the candidate
 }
 
 @test "problems that the candidate's needs leave out do not count, and the score shows what it needs" {
