@@ -2,131 +2,168 @@
  *
  * Idea: as mma_backward, by warpgroups. Two of them own 64 keys each and make S^T = K Q^T and dP^T = V dO^T in
  *   registers; P^T and dS^T are there the left operands of dV += P^T dO and dK += dS^T Q. dS goes through shared memory
- *   for dQ = dS K, of which each makes a half: 64 rows, or 64 columns where dim is above 64. Bulk reductions add a
- *   warp's rows to the FP32 sums in the workspace while the next tile is computed. With --deterministic they wait for
- *   the block's turn, which ends under the products of the next tile.
+ *   for dQ^T = K^T dS^T, of which each makes a half: 64 columns of dQ, or half of the rows up to dim 64. Bulk
+ *   reductions add a warp's 16 columns to the FP32 sums in the workspace, which lie as its registers do. With
+ *   --deterministic they wait for the block's turn, which ends under the products of the next tile.
  * Above dim 128 dK and dV of 64 keys fill the registers of both. They share the keys: one makes S^T and owns dV, the
  *   other dP^T and dK. S^T goes through shared memory, and both make P^T of it. dQ is dealt in parts of 64 columns. The
  *   first is half a tile ahead, so that one's exponentials run under the other's products.
- * Loads: a third warpgroup brings Q, K and V by TMA, and dO and the rows' numbers by cp.async: no map describes dO.
+ *   Their dO and rows' numbers come by cp.async.
+ * Loads: a third warpgroup brings Q, K, V and dO by TMA.
  * Around it: fa_before and fa_after of mma/gradients.cuh.
  * Builds on: mma_backward, wgmma.
  * Splits: where blocks are few, a cluster of them shares a K/V head's keys. Each has a part of the query tiles, and at
  *   the end stores dK and dV of a part of the keys, which it sums over the shared memory of all.
- * Knobs: stages, splits. Fixed: warps 12; m 128 up to dim 64, else 64; n 128 up to dim 128, else 64.
+ * Knobs: m 64, also 128 up to dim 64, 80 from dim 65 to 128 (K and V are read for more queries); stages, splits. Fixed:
+ *   warps 12; n 128 up to dim 128, else 64.
  * Limits: dim a multiple of 8 up to 256, dim-v up to dim; rows on 16 bytes; lengths, windows, chunks, softcap, sinks,
- *   ALiBi. */
-#include "wgmma/backward.cuh"
+ *   ALiBi; m 64 for softcap. */
+#include "wgmma/backward_store.cuh"
 
 FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = SMEM_BYTES, .grid = FA_GRID_KEYS,
                .cluster = SPLITS > 1 ? SPLITS : 0,
                .workspace_bytes_per_block = static_cast<fa_i64>(M / SPLITS) * WORKSPACE_BYTES_PER_ROW, .tma_q_rows = M,
-               .tma_k_rows = N, .tma_v_rows = N, .tma_cols = 64, .nondeterministic = !DETERMINISTIC, .pack_heads = 1,
-               .serves_bf16 = 1,
+               .tma_k_rows = N, .tma_v_rows = N, .tma_o_rows = SHARED_KEYS ? 0 : M, .tma_cols = 64,
+               .nondeterministic = !DETERMINISTIC, .pack_heads = 1, .serves_bf16 = 1,
                .serves = FA_FEATURE_VARLEN | FA_FEATURE_WINDOW | FA_FEATURE_CHUNK | FA_FEATURE_SOFTCAP |
                          FA_FEATURE_SINK | FA_FEATURE_ALIBI | FA_FEATURE_DIM_V | FA_FEATURE_BACKWARD |
                          FA_FEATURE_DETERMINISTIC,
                .needs = FA_NEEDS_ALIGNED);
 
+/* Steps of dV that begin before dS is made, where registers are left; 16s of log-sum-exps that are read at once. */
+constexpr int EARLY_STEPS = M == 64 ? 4 : 0, NUMBERS_AHEAD = M == 128 ? 4 : M / 16;
+
 /* What a warpgroup that computes holds: s is S^T. */
 struct consumer_state {
     float dk[DIM_PAD / 2], dv[DIM_PAD_V / 2], s[M / 2];
-    int group, thread;
+    int group, warp, thread;
     unsigned *turn_g; /* that the lane must end */
+    float *dq_g;      /* where the sums of the warp's 16 columns of a head begin */
 };
 
-/* S^T of a tile begins. */
-__device__ __forceinline__ void issue_tile_scores(consumer_state &w, const query_loop &loop, const shared_layout &at)
+/* The lane's four of a tile's numbers, of 16 rows. */
+__device__ __forceinline__ void read_numbers(float (&to)[M / 4], unsigned numbers_at, int sixteen, int thread)
 {
+    uint4 four;
+    ld_shared_16_at(four, numbers_at + sixteen * 64 + thread % 4 * 16);
+    to[4 * sixteen] = __uint_as_float(four.x), to[4 * sixteen + 1] = __uint_as_float(four.y);
+    to[4 * sixteen + 2] = __uint_as_float(four.z), to[4 * sixteen + 3] = __uint_as_float(four.w);
+}
+
+/* P^T of S^T in its place: all keys of a warpgroup and all queries of a tile. lse2: of the lane's queries. delta is
+ * read under the exponentials. With a softcap p_r takes P^T, and s its product with the softcap's slope. */
+template <bool MASKED>
+__device__ __forceinline__ void weigh(float (&s)[M / 2], unsigned (&p_r)[M / 4], float (&lse2)[M / 4],
+                                      float (&delta)[M / 4], unsigned numbers_at, const fa_params &p,
+                                      const key_block &block, const head_scores &scores, int key, int row0)
+{
+    constexpr bool BY_DIAGONAL = FA_CAUSAL && !HAS_FIRST_KEY;
+    const int lane = threadIdx.x % 32, first_key = block.key0 + key + lane / 4, first_row = row0 + lane % 4 * 2;
+    const int diagonal = position_of(block.seq, first_row) - first_key;
+    [[maybe_unused]] float before = 0.0f, slope_before = 0.0f;
+#pragma unroll
+    for (int i = 0; i < M / 2; ++i) {
+        const int row = i / 4 * 8 + i % 2, further = i / 2 % 2 * 8, key_here = first_key + further;
+        [[maybe_unused]] const key_range seen = keys_seen(p, block.seq, first_row + row);
+        const float score = modified_score(p, block.seq, scores, s[i], first_row + row, key_here);
+        const float weight = exp2_approx(fmaf(score, scores.scale_log2, -lse2[i / 4 * 2 + i % 2]));
+        const bool hidden = BY_DIAGONAL ? further - row > diagonal : key_here < seen.first || key_here >= seen.end;
+        const float slope = score_slope(scores, s[i]);
+        s[i] = MASKED && hidden ? 0.0f : weight;
+        if (HAS_SOFTCAP && i % 2 == 1)
+            p_r[i / 2] = pack_elements(before, s[i]), s[i - 1] = before * slope_before, s[i] *= slope;
+        before = s[i], slope_before = slope;
+        if (i % 8 == 7 && i / 8 + NUMBERS_AHEAD < M / 16)
+            read_numbers(lse2, numbers_at, i / 8 + NUMBERS_AHEAD, lane);
+        else if (i % 8 == 7)
+            read_numbers(delta, numbers_at + M * 4, i / 8 + NUMBERS_AHEAD - M / 16, lane);
+    }
+}
+
+/* The products of a query tile, all its queries at once: dP^T runs under the exponentials, dV while dS is made or
+ * shared, dK while dQ leaves. dS has two buffers. */
+__device__ __forceinline__ void consume_tile(const fa_params &p, const key_block &block, consumer_state &w,
+                                             const query_loop &loop, const shared_layout &at, const head_scores &scores,
+                                             unsigned char *smem)
+{
+    const unsigned q_at = at.base + q_of(loop), own_keys = w.group * 64 * BOX_ROW_BYTES;
+    const unsigned numbers_at = at.base + numbers_of(loop);
+    const int row0 = loop.tile * M;
+    float dp[M / 2], lse2[M / 4], delta[M / 4];
     mbarrier_wait(at.full_bar + 8 * stage_of(loop), phase_of(loop));
     fence_operand(w.s);
-    wgmma_fence();
-    issue_scores<DIM16>(w.s, at.base + w.group * 64 * BOX_ROW_BYTES, at.base + q_of(loop));
-    wgmma_commit();
-}
-
-/* P^T and dS^T of half of a tile's queries, as left operands; dS^T to shared memory as well. */
-template <int HALF>
-__device__ __forceinline__ void make_half(unsigned (&p_r)[M / 8], unsigned (&ds_r)[M / 8], float (&dp)[M / 2],
-                                          const fa_params &p, const key_block &block, const consumer_state &w,
-                                          const query_loop &loop, const shared_layout &at, unsigned char *smem)
-{
-    const float *numbers_s = reinterpret_cast<const float *>(smem + numbers_of(loop));
-    const head_scores scores = scores_of_head(p, block.seq, loop.head);
-    float weights[M / 4];
-    make_weights<1, M / 16, ALWAYS_MASKED>(
-        p, block, scores, w.group * 64 + w.thread / 32 * 16, loop.tile * M, HALF * M / 2, numbers_s,
-        [&](int, int t, int i) { return w.s[HALF * M / 4 + 4 * t + i]; },
-        [&](int, int t, int i, float weight, float, float) { weights[4 * t + i] = weight; });
-    if (HALF == 0) {
-        wgmma_wait<0>(); /* for dP^T */
-        fence_operand(dp);
-    }
-#pragma unroll
-    for (int i = 0; i < M / 4; i += 2) {
-        const int j = HALF * M / 4 + i;
-        const float2 delta = *reinterpret_cast<const float2 *>(numbers_s + M + j / 4 * 8 + w.thread % 4 * 2);
-        p_r[i / 2] = pack_elements(weights[i], weights[i + 1]);
-        ds_r[i / 2] = pack_elements(weights[i] * (dp[j] - delta.x) * score_slope(scores, w.s[j]),
-                                    weights[i + 1] * (dp[j + 1] - delta.y) * score_slope(scores, w.s[j + 1]));
-    }
-    store_ds(at.base + ds_of(loop) + w.group * Q_BOX_BYTES + HALF * M / 2 * BOX_ROW_BYTES, ds_r, w.thread);
-}
-
-/* The products of a query tile, and S^T of the next. dP^T runs under the exponentials of half the queries, that half's
- * parts of dV and dK under those of the other, and what is left while dQ leaves. dS has two buffers. */
-__device__ __forceinline__ void consume_tile(const fa_params &p, const key_block &block, consumer_state &w,
-                                             const query_loop &loop, const shared_layout &at, unsigned char *smem)
-{
-    constexpr int HALF_BYTES = M / 2 * BOX_ROW_BYTES;
-    const unsigned q_at = at.base + q_of(loop);
-    unsigned p_r[2][M / 8], ds_r[2][M / 8];
-    float dp[M / 2], dq[32];
     fence_operand(dp);
     wgmma_fence();
-    issue_scores<v_row::DIM16>(dp, at.base + V_AT + w.group * 64 * BOX_ROW_BYTES, q_at + Q_BYTES);
+    issue_scores<DIM16>(w.s, at.base + own_keys, q_at, [&] {
+#pragma unroll
+        for (int i = 0; i < NUMBERS_AHEAD; ++i)
+            read_numbers(lse2, numbers_at, i, w.thread);
+    });
     wgmma_commit();
-    make_half<0>(p_r[0], ds_r[0], dp, p, block, w, loop, at, smem);
-    fence_operand(w.dv);
-    fence_operand(w.dk);
-    wgmma_fence();
-    issue_sums(w.dv, p_r[0], q_at + Q_BYTES, loop.count > 0);
-    issue_sums(w.dk, ds_r[0], q_at, loop.count > 0);
+    issue_scores<v_row::DIM16>(dp, at.base + V_AT + own_keys, q_at + Q_BYTES);
     wgmma_commit();
     end_turn(w.turn_g); /* of the tile before */
-    make_half<1>(p_r[1], ds_r[1], dp, p, block, w, loop, at, smem);
+    const key_range seen = keys_seen_by_all(p, block.seq, row0, min(row0 + M, block.seq.seq_q) - 1);
+    const bool masked = seen.first > block.key0 || seen.end < block.key0 + N;
+    wgmma_wait<1>();
+    fence_operand(w.s);
+    unsigned p_r[M / 4], ds_r[M / 4];
+    const int key = w.group * 64 + w.thread / 32 * 16;
+    if (HAS_SOFTCAP || masked) /* two ways would spill */
+        weigh<true>(w.s, p_r, lse2, delta, numbers_at, p, block, scores, key, row0);
+    else
+        weigh<false>(w.s, p_r, lse2, delta, numbers_at, p, block, scores, key, row0);
+#pragma unroll
+    for (int i = NUMBERS_AHEAD; i < M / 16; ++i)
+        read_numbers(delta, numbers_at + M * 4, i, w.thread);
+#pragma unroll
+    for (int i = 0; !HAS_SOFTCAP && i < M / 4; ++i)
+        p_r[i] = pack_elements(w.s[2 * i], w.s[2 * i + 1]);
+    if constexpr (EARLY_STEPS > 0) {
+        fence_operand(w.dv);
+        wgmma_fence();
+        issue_sums<0, EARLY_STEPS>(w.dv, p_r, q_at + Q_BYTES, loop.count > 0);
+        wgmma_commit();
+    }
+    wgmma_wait<(EARLY_STEPS > 0)>(); /* for dP^T */
+    fence_operand(dp);
+#pragma unroll
+    for (int i = 0; i < M / 4; ++i)
+        ds_r[i] = pack_elements(w.s[2 * i] * (dp[2 * i] - delta[i / 2 * 2]),
+                                w.s[2 * i + 1] * (dp[2 * i + 1] - delta[i / 2 * 2 + 1]));
+    store_ds(at.base + ds_of(loop) + w.group * Q_BOX_BYTES, ds_r, w.thread);
+    if constexpr (EARLY_STEPS < M / 16) {
+        if (EARLY_STEPS == 0)
+            fence_operand(w.dv);
+        wgmma_fence();
+        issue_sums<EARLY_STEPS, M / 16>(w.dv, p_r, q_at + Q_BYTES, loop.count > 0);
+        wgmma_commit();
+    }
     fence_async_proxy();
-    wgmma_wait<0>();
-    fence_operand(w.dv);
-    fence_operand(w.dk);
-    fence_operand(dq);
-    wgmma_fence();
-    issue_sums(w.dv, p_r[1], q_at + Q_BYTES + HALF_BYTES, 1);
-    wgmma_commit();
     bar_sync(BAR_DS, CONSUMERS);
-    issue_dq(dq, at.base + ds_of(loop), at.base, w.group);
-    wgmma_commit();
-    issue_sums(w.dk, ds_r[1], q_at + HALF_BYTES, 1);
-    wgmma_commit();
-    query_loop next = loop;
-    if (loop.left > 1) /* after the last tile its S^T again: a branch around wgmma would make ptxas wait for each */
-        advance(next, block);
-    if (STAGES > 1)
-        issue_tile_scores(w, next, at);
-    wgmma_wait<STAGES>(); /* for dQ */
+    float dq[DQ_ROWS / 2];
     fence_operand(dq);
-    w.turn_g =
-        add_dq(dq, gradients_of(p, block.seq, loop.head, block.kv_head, loop.group), smem + DQ_AT + w.group * DQ_BYTES,
-               loop.tile * M, block.seq.seq_q, turn_of(p, block, loop.tile * M), w.group, w.thread);
-    wgmma_wait<0>();
+    fence_operand(w.dk);
+    wgmma_fence();
+    issue_transposed_dq(dq, at.base + ds_of(loop), at.base, w.group);
+    wgmma_commit();
+    issue_sums(w.dk, ds_r, q_at, loop.count > 0);
+    wgmma_commit();
+    wgmma_wait<1>(); /* for dQ */
+    fence_operand(dq);
     fence_operand(w.dv);
+    const int dq_row0 = row0 + (BY_COLUMNS ? 0 : w.group * DQ_ROWS);
+    const bool there =
+        (BY_COLUMNS ? w.group * 64 : 0) + w.warp * 16 < DIM16 && (BY_COLUMNS || dq_row0 < block.seq.seq_q);
+    if (DETERMINISTIC && there)
+        w.turn_g = gradients_of(p, block.seq, loop.head, block.kv_head, loop.group).turn_g + dq_row0;
+    add_transposed_dq(dq, w.dq_g, smem + DQ_AT + w.group * DQ_BYTES + w.warp * (DQ_BYTES / 4), dq_row0, block.seq.seq_q,
+                      there, w.turn_g, turn_of(p, block, row0));
+    if (DETERMINISTIC && !elect_one())
+        w.turn_g = nullptr;
+    wgmma_wait<0>();
     fence_operand(w.dk);
     release(at.empty_bar + 8 * stage_of(loop), w.thread);
-    if (STAGES == 1) { /* the next tile comes only now */
-        issue_tile_scores(w, next, at);
-        wgmma_wait<0>();
-    }
-    fence_operand(w.s);
 }
 
 /* A warpgroup that computes, and owns all of its keys. */
@@ -136,15 +173,24 @@ __device__ __forceinline__ void consume(const fa_params &p, const key_block &blo
     consumer_state w = {};
     w.group = group, w.thread = thread;
     query_loop loop = first_query_tile(p, block);
-    if (loop.left > 0) {
+    if (loop.left > 0)
         mbarrier_wait(at.keys_bar, 0);
-        issue_tile_scores(w, loop, at);
-        wgmma_wait<0>();
-        fence_operand(w.s);
-    }
+    w.warp = uniform_by_shuffle(thread / 32);
+    const int column0 = (BY_COLUMNS ? group * 64 : 0) + w.warp * 16;
+    const gradient_rows rows = gradients_of(p, block.seq, loop.head, block.kv_head, loop.group);
+    w.dq_g = rows.dq_g + column0 + dq_moved(rows, 0, column0);
+    head_scores scores = scores_of_head(p, block.seq, loop.head);
+    asm volatile("" : "+f"(scores.scale_log2)); /* not computed again for each tile */
 #pragma unroll 1
-    for (; loop.left > 0; advance(loop, block))
-        consume_tile(p, block, w, loop, at, smem);
+    while (loop.left > 0) {
+        consume_tile(p, block, w, loop, at, scores, smem);
+        advance(loop, block);
+        if (loop.tile == block.begin) { /* the next head */
+            w.dq_g += static_cast<fa_i64>(HAS_VARLEN ? p.total_q : p.seq_q) * 16;
+            if (CHANGES_SCORES)
+                scores = scores_of_head(p, block.seq, loop.head);
+        }
+    }
     end_turn(w.turn_g);
     tma_store_wait_read();
     if constexpr (SPLITS > 1) {
@@ -277,6 +323,8 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
         tma_prefetch_map(&p.k_map);
         tma_prefetch_map(&p.v_map);
         tma_prefetch_map(&p.q_map);
+        if (!SHARED_KEYS)
+            tma_prefetch_map(&p.o_map);
     }
     key_block block;
     if (!find_keys<CAUSAL_ALONE>(block, p))
@@ -284,7 +332,7 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
     if (threadIdx.x == 0) {
         mbarrier_init(at.keys_bar, 1);
         for (int stage = 0; stage < STAGES; ++stage) {
-            mbarrier_init(at.full_bar + 8 * stage, SHARED_KEYS ? 1 : LOADERS + 1);
+            mbarrier_init(at.full_bar + 8 * stage, SHARED_KEYS ? 1 : 1 + 2 * 32);
             mbarrier_init(at.empty_bar + 8 * stage, CONSUMERS / 32);
         }
         for (int i = 0; SHARED_KEYS && i < 2 * DO_STAGES; ++i)
@@ -294,7 +342,10 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
     __syncthreads();
     if (group == 2) {
         setmaxnreg_dec<PRODUCER_REGISTERS>();
-        produce(p, block, at, smem, thread);
+        if constexpr (SHARED_KEYS)
+            produce_shared(p, block, at, smem, thread);
+        else
+            produce(p, block, at, smem, thread);
     } else {
         setmaxnreg_inc<CONSUMER_REGISTERS>();
         if constexpr (!SHARED_KEYS)

@@ -44,21 +44,30 @@ __device__ __forceinline__ int dq_place(int row, int column, int columns)
     return column ^ (row & (columns % 32 == 0 ? 3 : 1)) * 8;
 }
 
+/* With DQ_TRANSPOSED a box has 16 columns, and its sums lie as accumulators of dQ^T do: each 8 rows of a head as
+ * [8 columns][4 pairs of rows][2: the column, and 8 further on][2 rows]. Rows after the last whole 8 are plain. */
+#ifdef DQ_TRANSPOSED
+constexpr bool TRANSPOSED = true;
+#else
+constexpr bool TRANSPOSED = false;
+#endif
+
 /* From where plain rows have a sum of dQ. A kernel that defines DQ_BOX has a box of [rows of all heads][columns] for
  * each so many columns: a tile's rows of a box are one piece of memory. */
 __device__ __forceinline__ fa_i64 dq_moved(const gradient_rows &rows, int row, int column)
 {
 #ifdef DQ_BOX
     const int box = column / DQ_BOX * DQ_BOX, columns = smaller(DIM16 - box, DQ_BOX);
-    return box * rows.all + (rows.first + row) * (columns - DIM16) + dq_place(row, column - box, columns) - column;
+    return box * rows.all + (rows.first + row) * (columns - DIM16) +
+           (TRANSPOSED ? column - box : dq_place(row, column - box, columns)) - column;
 #else
     return 0;
 #endif
 }
 
 /* f(sequence, head, row) for every query row, shared out over groups of GROUP lanes of the whole grid. The lanes of a
- * warp call together; exists is false where a group has no row left. */
-template <int GROUP, class F>
+ * warp call together; exists is false where a group has no row left. ROWS: so many at once; `row` counts them. */
+template <int GROUP, int ROWS = 1, class F>
 __device__ __forceinline__ void for_each_row(const fa_params &p, const F &f)
 {
     constexpr int ROWS_OF_WARP = WARP_SIZE / GROUP;
@@ -66,12 +75,13 @@ __device__ __forceinline__ void for_each_row(const fa_params &p, const F &f)
     const fa_i64 first = (static_cast<fa_i64>(blockIdx.x) * FA_WARPS + threadIdx.x / WARP_SIZE) * ROWS_OF_WARP;
     for (int batch = 0; batch < (HAS_VARLEN ? p.batch : 1); ++batch) {
         sequence seq = sequence_of(p, batch);
-        const fa_i64 rows = static_cast<fa_i64>(HAS_VARLEN ? 1 : p.batch) * p.heads * seq.seq_q;
+        const int rows_of_head = ceil_div(seq.seq_q, ROWS);
+        const fa_i64 rows = static_cast<fa_i64>(HAS_VARLEN ? 1 : p.batch) * p.heads * rows_of_head;
         for (fa_i64 at = first; at < rows; at += step) {
-            const fa_i64 i = min(at + threadIdx.x % WARP_SIZE / GROUP, rows - 1), unit = i / seq.seq_q;
+            const fa_i64 i = min(at + threadIdx.x % WARP_SIZE / GROUP, rows - 1), unit = i / rows_of_head;
             if (!HAS_VARLEN)
                 seq.batch = static_cast<int>(unit / p.heads);
-            f(seq, static_cast<int>(unit % p.heads), static_cast<int>(i - unit * seq.seq_q),
+            f(seq, static_cast<int>(unit % p.heads), static_cast<int>(i - unit * rows_of_head),
               at + threadIdx.x % WARP_SIZE / GROUP < rows);
         }
     }
@@ -122,6 +132,46 @@ __device__ __forceinline__ void prepare_rows(const fa_params &p)
             rows.lse2_g[row] = lse > -INF ? lse * LOG2_E : INF; /* a row that sees no key: its probabilities are 0 */
             rows.delta_g[row] = delta;
         }
+    });
+}
+
+/* The same for DQ_TRANSPOSED: a warp takes 8 rows, a lane two of them in 16 columns. */
+__device__ __forceinline__ void round_transposed_dq(const fa_params &p)
+{
+    const fa_i64 *of_dq = p.grad_stride[1];
+    const bool aligned = rows_aligned<8>(p.dq, HAS_VARLEN ? 0 : of_dq[0], of_dq[1], of_dq[2]);
+    const int lane = threadIdx.x % WARP_SIZE, pair = lane % 4;
+    for_each_row<WARP_SIZE, 8>(p, [&](const sequence &seq, int head, int eight, bool) {
+        const gradient_rows rows = gradients_of(p, seq, head);
+        const int row0 = eight * 8, count = min(seq.seq_q - row0, 8);
+        fa_element *to_g = query_rows(p.dq, seq, of_dq[0], of_dq[1], of_dq[2], head) + (row0 + 2 * pair) * of_dq[2];
+        for (int col = lane / 4 * 16; col < DIM16; col += 128) {
+            const float *box_g = rows.dq_g + row0 * static_cast<fa_i64>(DIM16) + col + dq_moved(rows, row0, col);
+            float dq[2][16]; /* of two rows */
+            if (count == 8) {
+#pragma unroll
+                for (int i = 0; i < 8; ++i) {
+                    const float4 four = *reinterpret_cast<const float4 *>(box_g + (i * 4 + pair) * 4);
+                    dq[0][i] = four.x, dq[1][i] = four.y, dq[0][i + 8] = four.z, dq[1][i + 8] = four.w;
+                }
+            } else {
+#pragma unroll
+                for (int i = 0; i < 32; ++i)
+                    dq[i / 16][i % 16] = 2 * pair + i / 16 < count ? box_g[(2 * pair + i / 16) * 16 + i % 16] : 0;
+            }
+#pragma unroll
+            for (int i = 0; i < 4; ++i) {
+                const float *from = dq[i / 2] + i % 2 * 8;
+                const uint4 words = {pack_elements(from[0] * p.scale, from[1] * p.scale),
+                                     pack_elements(from[2] * p.scale, from[3] * p.scale),
+                                     pack_elements(from[4] * p.scale, from[5] * p.scale),
+                                     pack_elements(from[6] * p.scale, from[7] * p.scale)};
+                if (2 * pair + i / 2 < count && col + i % 2 * 8 < FA_DIM)
+                    store_chunk(to_g + i / 2 * of_dq[2] + col + i % 2 * 8, words, aligned);
+            }
+        }
+        if (DETERMINISTIC && lane < count)
+            rows.turn_g[row0 + lane] = 0;
     });
 }
 
@@ -339,7 +389,10 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_before(const __grid_c
 
 extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_after(const __grid_constant__ fa_params p)
 {
-    round_dq(p);
+    if constexpr (TRANSPOSED)
+        round_transposed_dq(p);
+    else
+        round_dq(p);
     if constexpr (HAS_SINK)
         sum_dsinks(p);
 }

@@ -21,8 +21,7 @@ __device__ __forceinline__ bool elect_one()
     return elected != 0;
 }
 
-/* make_opaque of prims.cuh for a pointer and for several values. The compiler would compute addresses early and keep
- * them in registers. */
+/* make_opaque of prims.cuh for a pointer and for several values: an address is then not computed early. */
 template <class T>
 __device__ __forceinline__ void make_opaque(T *&pointer)
 {
@@ -126,8 +125,7 @@ __device__ __forceinline__ void tma_prefetch_l2(const fa_tensor_map *map, int c0
                  : "memory");
 }
 
-/* Stores the box from shared memory; elements beyond the tensor are not written. One thread stores, commits and
- * waits. */
+/* Stores the box from shared memory, but nothing beyond the tensor. One thread stores, commits and waits. */
 __device__ __forceinline__ void tma_store(const fa_tensor_map *map, unsigned from_s, int c0, int c1, int c2, int c3)
 {
     asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::"l"(map),
@@ -317,7 +315,7 @@ __device__ __forceinline__ constexpr unsigned descriptor_leading(unsigned bytes)
 
 /* D[64, N] (+)= A[64, 16] B[16, N]; accumulate 0: D = A B.
  * ss: A, B in shared memory, both K-major (B as [N, K]). rs: A in registers, B K-major.
- * rs_n, ss_n: B N-major in shared memory ([K, N], "transposed").
+ * rs_n, ss_n: B N-major in shared memory ([K, N], "transposed"). ss_m: A M-major, B K-major.
  * d[4j + 2h + e]: row 16 * warp + lane / 4 + 8h, column 8j + 2 * (lane % 4) + e. */
 template <int N>
 struct wgmma;
@@ -332,12 +330,12 @@ struct wgmma;
                      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));                   \
     }
 
-#define WGMMA_SS(NAME, N, G, S0, S1, S2, N_MAJOR)                                                              \
+#define WGMMA_SS(NAME, N, G, S0, S1, S2, M_MAJOR, N_MAJOR)                                                     \
     static __device__ __forceinline__ void NAME(float(&d)[N / 2], u64 a, u64 b, int accumulate)                \
     {                                                                                                          \
         asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " S2 ", 0;\n\t"                                     \
                      "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." FA_PTX_TYPE "." FA_PTX_TYPE " {" T8_##G \
-                     "}, " S0 ", " S1 ", p, 1, 1, 0, " #N_MAJOR ";\n\t}"                                       \
+                     "}, " S0 ", " S1 ", p, 1, 1, " #M_MAJOR ", " #N_MAJOR ";\n\t}"                            \
                      : R8_##G                                                                                  \
                      : "l"(a), "l"(b), "r"(accumulate));                                                       \
     }
@@ -345,8 +343,9 @@ struct wgmma;
 #define WGMMA(N, G, S0, S1, S2, S3, S4, S5)             \
     template <>                                         \
     struct wgmma<N> {                                   \
-        WGMMA_SS(ss, N, G, S0, S1, S2, 0)               \
-        WGMMA_SS(ss_n, N, G, S0, S1, S2, 1)             \
+        WGMMA_SS(ss, N, G, S0, S1, S2, 0, 0)            \
+        WGMMA_SS(ss_n, N, G, S0, S1, S2, 0, 1)          \
+        WGMMA_SS(ss_m, N, G, S0, S1, S2, 1, 0)          \
         WGMMA_RS(rs, N, G, S0, S1, S2, S3, S4, S5, 0)   \
         WGMMA_RS(rs_n, N, G, S0, S1, S2, S3, S4, S5, 1) \
     };
@@ -354,6 +353,7 @@ struct wgmma;
 /* The values of N. */
 #define WGMMA_ALL(X)                                           \
     X(40, 1H, "%20", "%21", "%22", "%23", "%24", "%25")        \
+    X(32, 1, "%16", "%17", "%18", "%19", "%20", "%21")         \
     X(64, 3, "%32", "%33", "%34", "%35", "%36", "%37")         \
     X(72, 3H, "%36", "%37", "%38", "%39", "%40", "%41")        \
     X(80, 4, "%40", "%41", "%42", "%43", "%44", "%45")         \

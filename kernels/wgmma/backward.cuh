@@ -1,8 +1,13 @@
 /* What wgmma_backward has beside the flow of its products: its tiles, the layout of shared memory, the warpgroup that
- * loads, and the products themselves. */
+ * loads, the products themselves, and the reductions of dQ. */
 #pragma once
 
+#if FA_DIM <= 128 /* not SHARED_KEYS */
+#define DQ_BOX 16
+#define DQ_TRANSPOSED
+#else
 #define DQ_BOX 64
+#endif
 #include "mma/gradients.cuh"
 #include "shared/hopper.cuh"
 
@@ -10,14 +15,16 @@ constexpr int M = FA_M, N = FA_N, STAGES = FA_STAGES, SPLITS = FA_SPLITS; /* spl
 constexpr int BOXES = ceil_div(FA_DIM, 64), DIM_PAD = BOXES * 64;         /* boxes of 64 columns, zero past dim */
 constexpr int BOXES_V = ceil_div(FA_DIM_V, 64), DIM_PAD_V = BOXES_V * 64;
 constexpr bool SHARED_KEYS = BOXES > 2; /* by the warpgroups: each owns dK or dV of them */
-constexpr bool BY_COLUMNS = BOXES > 1;  /* a part of dQ: 64 columns, or 64 rows */
-constexpr int DQ_PARTS = BY_COLUMNS ? BOXES : 2;
-constexpr unsigned TURN_ENDS = BY_COLUMNS ? 2 : 1; /* by the warps that have the same rows */
+constexpr bool BY_COLUMNS = BOXES > 1;  /* a part of dQ: 64 columns; else half of the rows */
+constexpr int DQ_PARTS = BY_COLUMNS ? BOXES : 2, DQ_ROWS = BY_COLUMNS ? M : M / 2;
+constexpr unsigned TURN_ENDS = SHARED_KEYS ? 2 : DIM16 / 16; /* by the warps that have the same rows */
 static_assert((FA_FEATURES & FA_FEATURE_BACKWARD) != 0, "wgmma_backward: computes gradients, for --op backward");
 static_assert(FA_DIM % 8 == 0 && FA_DIM >= 16 && FA_DIM <= 256, "dim must be a multiple of 8 from 16 to 256");
 static_assert(FA_DIM_V % 8 == 0 && FA_DIM_V >= 16 && FA_DIM_V <= FA_DIM,
               "dim-v must be a multiple of 8 from 16 to dim");
-static_assert(M == (BY_COLUMNS ? 64 : 128), "m must be 128, above dim 64 it must be 64");
+static_assert(M == 64 || (M == 80 && BOXES == 2) || (M == 128 && BOXES == 1),
+              "m must be 64, up to dim 64 it may be 128, from dim 65 to 128 it may be 80");
+static_assert(SHARED_KEYS || M == 64 || (FA_FEATURES & FA_FEATURE_SOFTCAP) == 0, "a softcap needs m 64");
 static_assert(N == (SHARED_KEYS ? 64 : 128), "n must be 128, above dim 128 it must be 64");
 static_assert(FA_WARPS == 12, "wgmma_backward: warps must be 12: two warpgroups that compute, one that loads");
 static_assert(STAGES == 1 || STAGES == 2, "wgmma_backward: stages must be 1 or 2");
@@ -31,7 +38,7 @@ constexpr int Q_BYTES = BOXES * Q_BOX_BYTES, DO_BYTES = BOXES_V * Q_BOX_BYTES;
 constexpr int DO_STAGES = SHARED_KEYS && BOXES + BOXES_V > 6 ? 1 : STAGES;
 constexpr int Q_STEP = Q_BYTES + (SHARED_KEYS ? 0 : DO_BYTES), DO_STEP = SHARED_KEYS ? DO_BYTES : Q_STEP;
 constexpr int DS_BYTES = N / 64 * Q_BOX_BYTES; /* rows of M queries: a box for each 64 keys */
-constexpr int DQ_BYTES = 64 * 64 * 4;          /* a part */
+constexpr int DQ_BYTES = 64 * DQ_ROWS * 4;     /* a part */
 constexpr int V_AT = K_BYTES, Q_AT = V_AT + V_BYTES, DO_AT = Q_AT + (SHARED_KEYS ? STAGES : 1) * Q_BYTES;
 constexpr int DS_AT = Q_AT + STAGES * Q_BYTES + DO_STAGES * DO_BYTES, DQ_AT = DS_AT + 2 * DS_BYTES;
 constexpr int S_AT = DQ_AT + 2 * DQ_BYTES, ROWS_AT = S_AT + (SHARED_KEYS ? M * N * 4 : 0);
@@ -42,8 +49,6 @@ static_assert(SPLITS == 1 || N * SUM_COLUMNS * 4 <= ROWS_AT, "wgmma_backward: a 
 constexpr int LOADERS = 128, CONSUMERS = 256;
 constexpr int PRODUCER_REGISTERS = 24, CONSUMER_REGISTERS = 240;
 constexpr bool CAUSAL_ALONE = FA_CAUSAL && !HAS_FIRST_KEY && !HAS_VARLEN;
-/* A second way for tiles without a mask would spill here, or spill more. */
-constexpr bool ALWAYS_MASKED = FA_DIM <= 128 && (CHANGES_SCORES || (FA_DIM <= 64 && (FA_CAUSAL || HAS_FIRST_KEY)));
 
 /* Named barriers: dS is written; S^T is; dS is, by the warpgroup itself. */
 enum { BAR_DS = 1, BAR_S = 2, BAR_OWN_DS = 3 };
@@ -120,9 +125,9 @@ __device__ __forceinline__ void load_dout(const fa_params &p, const key_block &b
     cp_async_commit();
 }
 
-/* The warpgroup that loads. */
-__device__ __forceinline__ void produce(const fa_params &p, const key_block &block, const shared_layout &at,
-                                        unsigned char *smem, int thread)
+/* With shared keys: the warpgroup that loads. */
+__device__ __forceinline__ void produce_shared(const fa_params &p, const key_block &block, const shared_layout &at,
+                                               unsigned char *smem, int thread)
 {
     /* With lengths a map counts rows from the end of a sequence (fa_params.h). */
     const sequence &seq = block.seq;
@@ -150,25 +155,100 @@ __device__ __forceinline__ void produce(const fa_params &p, const key_block &blo
                 tma_load(to + box * Q_BOX_BYTES, &p.q_map, full, box * 64, first_query + loop.tile * M, loop.head,
                          of_queries);
         }
-        if (SHARED_KEYS)
-            mbarrier_wait(at.empty_bar + dout_bar_of(loop) + 8 * DO_STAGES, dout_phase_of(loop) ^ 1);
-        load_dout(p, block, loop, SHARED_KEYS ? at.base + dout_of(loop) : to + Q_BYTES, smem + numbers_of(loop),
-                  thread);
+        mbarrier_wait(at.empty_bar + dout_bar_of(loop) + 8 * DO_STAGES, dout_phase_of(loop) ^ 1);
+        load_dout(p, block, loop, at.base + dout_of(loop), smem + numbers_of(loop), thread);
         cp_async_wait<0>();
         fence_async_proxy();
-        mbarrier_arrive(SHARED_KEYS ? at.empty_bar + dout_bar_of(loop) : full);
+        mbarrier_arrive(at.empty_bar + dout_bar_of(loop));
     }
 }
 
-/* s = keys times queries: transposed scores, of 64 rows of keys. */
-template <int COLUMNS>
-__device__ __forceinline__ void issue_scores(float (&s)[M / 2], unsigned keys_at, unsigned queries_at)
+/* Where a row's log-sum-exp or delta is: a lane reads those of its two rows of 8 and of the next 8 at once. */
+__device__ __forceinline__ constexpr int number_place(int row)
+{
+    return row / 16 * 16 + row % 8 / 2 * 4 + row / 8 % 2 * 2 + row % 2;
+}
+
+/* The same where each warpgroup has its keys: one warp issues all copies, two bring the rows' numbers. */
+__device__ __forceinline__ void produce(const fa_params &p, const key_block &block, const shared_layout &at,
+                                        unsigned char *smem, int thread)
+{
+    const sequence &seq = block.seq;
+    const int of_keys = HAS_VARLEN ? seq.first_kv + seq.seq_kv : seq.batch;
+    const int of_queries = HAS_VARLEN ? seq.first_q + seq.seq_q : seq.batch;
+    const int warp = uniform_by_shuffle(thread / 32);
+    query_loop loop = first_query_tile(p, block);
+    if (loop.left == 0)
+        return;
+    if (warp == 0) {
+        if (!elect_one())
+            return;
+        const int first_key = block.key0 + (HAS_VARLEN ? p.seq_kv - seq.seq_kv : 0);
+        const int first_query = HAS_VARLEN ? p.seq_q - seq.seq_q : 0;
+        mbarrier_arrive_expect(at.keys_bar, K_BYTES + V_BYTES);
+        for (int box = 0; box < BOXES; ++box) {
+            tma_load(at.base + box * K_BOX_BYTES, &p.k_map, at.keys_bar, box * 64, first_key, block.kv_head, of_keys);
+            if (box < BOXES_V)
+                tma_load(at.base + V_AT + box * K_BOX_BYTES, &p.v_map, at.keys_bar, box * 64, first_key, block.kv_head,
+                         of_keys);
+        }
+        for (; loop.left > 0; advance(loop, block)) {
+            const unsigned full = at.full_bar + 8 * stage_of(loop), to = at.base + q_of(loop);
+            mbarrier_wait(at.empty_bar + 8 * stage_of(loop), phase_of(loop) ^ 1);
+            mbarrier_arrive_expect(full, Q_BYTES + DO_BYTES);
+            for (int box = 0; box < BOXES; ++box)
+                tma_load(to + box * Q_BOX_BYTES, &p.q_map, full, box * 64, first_query + loop.tile * M, loop.head,
+                         of_queries);
+            for (int box = 0; box < BOXES_V; ++box)
+                tma_load(to + Q_BYTES + box * Q_BOX_BYTES, &p.o_map, full, box * 64, first_query + loop.tile * M,
+                         loop.head, of_queries);
+        }
+    } else if (warp < 3) {
+        const int lane = thread % 32;
+        for (; loop.left > 0; advance(loop, block)) {
+            const gradient_rows rows = gradients_of(p, seq, loop.head, block.kv_head, loop.group);
+            const float *from_g = (warp == 1 ? rows.lse2_g : rows.delta_g) + loop.tile * M + lane;
+            const int rows_left = smaller(seq.seq_q - loop.tile * M, M) - lane;
+            float numbers[ceil_div(M, 32)];
+#pragma unroll
+            for (int i = 0; i < M; i += 32)
+                numbers[i / 32] = i < rows_left ? from_g[i] : 0.0f;
+            mbarrier_wait(at.empty_bar + 8 * stage_of(loop), phase_of(loop) ^ 1);
+            float *to_s = reinterpret_cast<float *>(smem + numbers_of(loop)) + (warp - 1) * M + number_place(lane);
+#pragma unroll
+            for (int i = 0; i < M; i += 32)
+                if (i + lane < M)
+                    to_s[i] = numbers[i / 32];
+            mbarrier_arrive(at.full_bar + 8 * stage_of(loop));
+        }
+    }
+}
+
+/* The descriptor of what lies so many bytes on: by one addition of 64 bits, where ptxas would make each anew. */
+__device__ __forceinline__ u64 descriptor_at(unsigned low, unsigned bytes)
+{
+    return SHARED_KEYS ? wgmma_descriptor(low + descriptor_start(bytes))
+                       : wgmma_descriptor(low) + descriptor_start(bytes);
+}
+
+/* s = keys times queries: transposed scores, of 64 rows of keys. then: what is done once the first step is issued. */
+template <int COLUMNS, class F>
+__device__ __forceinline__ void issue_scores(float (&s)[M / 2], unsigned keys_at, unsigned queries_at, const F &then)
 {
     const unsigned keys = descriptor_start(keys_at), queries = descriptor_start(queries_at);
 #pragma unroll
-    for (int step = 0; step < COLUMNS / 16; ++step)
-        wgmma<M>::ss(s, wgmma_descriptor(keys + descriptor_start(step / 4 * K_BOX_BYTES + step % 4 * 32)),
-                     wgmma_descriptor(queries + descriptor_start(step / 4 * Q_BOX_BYTES + step % 4 * 32)), step > 0);
+    for (int step = 0; step < COLUMNS / 16; ++step) {
+        wgmma<M>::ss(s, descriptor_at(keys, step / 4 * K_BOX_BYTES + step % 4 * 32),
+                     descriptor_at(queries, step / 4 * Q_BOX_BYTES + step % 4 * 32), step > 0);
+        if (step == 0)
+            then();
+    }
+}
+
+template <int COLUMNS>
+__device__ __forceinline__ void issue_scores(float (&s)[M / 2], unsigned keys_at, unsigned queries_at)
+{
+    issue_scores<COLUMNS>(s, keys_at, queries_at, [] {});
 }
 
 /* The warp has used a stage. */
@@ -179,8 +259,8 @@ __device__ __forceinline__ void release(unsigned empty_bar, int thread)
         mbarrier_arrive(empty_bar);
 }
 
-/* sums += pairs times rows: P^T dO or dS^T Q; the pairs are in registers. */
-template <int REGISTERS, int PAIRS>
+/* sums += pairs times rows: P^T dO or dS^T Q; the pairs are in registers. BEGIN, END: steps of 16 rows; 0: all. */
+template <int BEGIN = 0, int END = 0, int REGISTERS, int PAIRS>
 __device__ __forceinline__ void issue_sums(float (&sums)[REGISTERS], const unsigned (&pairs)[PAIRS], unsigned rows_at,
                                            int accumulate)
 {
@@ -188,21 +268,30 @@ __device__ __forceinline__ void issue_sums(float (&sums)[REGISTERS], const unsig
     const unsigned place = SPLITS > 1 ? rows_at & 0x3ffff : rows_at;
     const unsigned rows = descriptor_start(place) + descriptor_leading(Q_BOX_BYTES);
 #pragma unroll
-    for (int step = 0; step < PAIRS / 4; ++step)
-        wgmma<2 * REGISTERS>::rs_n(sums, &pairs[4 * step],
-                                   wgmma_descriptor(rows + descriptor_start(step * 16 * BOX_ROW_BYTES)),
+    for (int step = BEGIN; step < (END > 0 ? END : PAIRS / 4); ++step)
+        wgmma<2 * REGISTERS>::rs_n(sums, &pairs[4 * step], descriptor_at(rows, step * 16 * BOX_ROW_BYTES),
                                    step > 0 ? 1 : accumulate);
 }
 
-/* A part of dQ = dS K: 64 rows of all columns, or all rows of 64 columns. */
+/* With shared keys: 64 columns of dQ = dS K. */
 __device__ __forceinline__ void issue_dq(float (&dq)[32], unsigned ds_at, unsigned k_at, int part)
 {
-    const unsigned rows = descriptor_start(ds_at + (BY_COLUMNS ? 0 : part * 64 * BOX_ROW_BYTES));
-    const unsigned columns = descriptor_start(k_at + (BY_COLUMNS ? part * K_BOX_BYTES : 0));
+    const unsigned rows = descriptor_start(ds_at), columns = descriptor_start(k_at + part * K_BOX_BYTES);
 #pragma unroll
     for (int step = 0; step < N / 16; ++step)
         wgmma<64>::ss_n(dq, wgmma_descriptor(rows + descriptor_start(step / 4 * Q_BOX_BYTES + step % 4 * 32)),
                         wgmma_descriptor(columns + descriptor_start(step * 16 * BOX_ROW_BYTES)), step > 0);
+}
+
+/* A part of dQ^T = K^T dS^T. */
+__device__ __forceinline__ void issue_transposed_dq(float (&dq)[DQ_ROWS / 2], unsigned ds_at, unsigned k_at, int part)
+{
+    const unsigned rows = descriptor_start(ds_at + (BY_COLUMNS ? 0 : part * DQ_ROWS * BOX_ROW_BYTES));
+    const unsigned columns = descriptor_start(k_at + (BY_COLUMNS ? part * K_BOX_BYTES : 0));
+#pragma unroll
+    for (int step = 0; step < N / 16; ++step)
+        wgmma<DQ_ROWS>::ss_m(dq, descriptor_at(columns, step * 16 * BOX_ROW_BYTES),
+                             descriptor_at(rows, step / 4 * Q_BOX_BYTES + step % 4 * 32), step > 0);
 }
 
 /* dS^T of the warpgroup's 64 keys to its box of dS: rows are queries. */
@@ -231,14 +320,14 @@ __device__ __forceinline__ void end_turn(unsigned *&turn_g)
     }
 }
 
-/* Adds the part of dQ to the sums: each warp its 16 rows, through shared memory. With --deterministic it waits for so
- * many turns of tiles of keys at these rows; the lane that does gets the turn that it must end. */
+/* With shared keys: adds the part of dQ to the sums, each warp its 16 rows, through shared memory. With --deterministic
+ * it waits for so many turns of tiles of keys at these rows; the lane that does gets the turn that it must end. */
 __device__ __forceinline__ unsigned *add_dq(const float (&dq)[32], const gradient_rows &rows, unsigned char *dq_s,
                                             int row0, int seq_q, unsigned turns, int part, int thread)
 {
-    const int lane = thread % 32, column0 = BY_COLUMNS ? part * 64 : 0;
+    const int lane = thread % 32, column0 = part * 64;
     const int columns = DIM16 % 64 == 0 ? 64 : smaller(DIM16 - column0, 64);
-    const int first_row = row0 + (BY_COLUMNS ? 0 : part * 64) + thread / 32 * 16;
+    const int first_row = row0 + thread / 32 * 16;
     float *warp_s = reinterpret_cast<float *>(dq_s) + thread / 32 * 16 * 64;
     const bool elected = elect_one();
     if (elected)
@@ -270,100 +359,36 @@ __device__ __forceinline__ unsigned *add_dq(const float (&dq)[32], const gradien
     return turn_g;
 }
 
-/* dV, or dK: `scale` times the sums. A warp stores its 16 rows as whole lines, by way of its share of dq_at. */
-template <bool DV, int REGISTERS>
-__device__ __forceinline__ void store_sums(const float (&sums)[REGISTERS], const fa_params &p, const key_block &block,
-                                           int first_key, unsigned dq_at, int thread)
+/* The same for dQ^T: each warp has 16 columns of all rows, which it sends as its registers lie, to row0 on of to_g. */
+__device__ __forceinline__ void add_transposed_dq(const float (&dq)[DQ_ROWS / 2], float *to_g, unsigned char *warp_s,
+                                                  int row0, int seq_q, bool there, unsigned *turn_g, unsigned turns)
 {
-    const fa_i64 *strides = p.grad_stride[DV ? 3 : 2];
-    const int lane = thread % 32, warp_row = thread / 32 * 16, columns = (DV ? FA_DIM_V : FA_DIM) - lane % 8 * 8;
-    const int keys = block.seq.seq_kv - first_key - warp_row;
-    fa_element *rows_g = key_rows(DV ? p.dv : p.dk, block.seq, strides[0], strides[1], strides[2], block.kv_head) +
-                         (first_key + warp_row) * strides[2] + lane % 8 * 8;
-    const float factor = DV ? 1.0f : p.scale;
-    __syncwarp(); /* what was there has been read */
-#pragma unroll
-    for (int box = 0; box < REGISTERS / 32; ++box) {
-        const unsigned box_at = dq_at + (warp_row * 2 + box % 2 * 16) * BOX_ROW_BYTES;
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-            const float *from = sums + box * 32 + i * 8;
-            const unsigned four[4] = {
-                pack_elements(from[0] * factor, from[1] * factor), pack_elements(from[2] * factor, from[3] * factor),
-                pack_elements(from[4] * factor, from[5] * factor), pack_elements(from[6] * factor, from[7] * factor)};
-            stmatrix_x4_at(box_at + lane % 16 * BOX_ROW_BYTES + (i * 2 + lane / 16 ^ lane % 8) * 16, four);
-        }
-        __syncwarp();
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-            const int row = i * 4 + lane / 8;
-            uint4 chunk;
-            ld_shared_16_at(chunk, box_at + row * BOX_ROW_BYTES + (lane % 8 ^ row % 8) * 16);
-            if (row < keys && box * 64 < columns)
-                st_global_16(rows_g + row * strides[2] + box * 64, chunk);
-        }
-    }
-}
-
-/* Where a sum of dK or dV waits for the other blocks: four neighbouring keys fall in different banks. */
-__device__ __forceinline__ int place_of_sum(int key, int column)
-{
-    return (key * SUM_COLUMNS + (column ^ key % 4 * 8)) * 4;
-}
-
-/* A warpgroup's dK or dV of 64 keys to the block's sums. */
-template <int REGISTERS>
-__device__ __forceinline__ void put_sums(const float (&sums)[REGISTERS], unsigned char *smem, int key0, int column0,
-                                         int thread)
-{
-    const int key = key0 + thread / 32 * 16 + thread % 32 / 4;
-#pragma unroll
-    for (int i = 0; i < REGISTERS; i += 2)
-        *reinterpret_cast<float2 *>(smem + place_of_sum(key + i / 2 % 2 * 8, column0 + i / 4 * 8) + thread % 4 * 8) =
-            make_float2(sums[i], sums[i + 1]);
-}
-
-/* Waits for all threads of the cluster that have not ended; what they did before is seen after it. Whole warps call. */
-__device__ __forceinline__ void cluster_sync()
-{
-    asm volatile("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" ::: "memory");
-}
-
-/* Four floats at this place in the shared memory of a block of the cluster. */
-__device__ __forceinline__ float4 ld_block_shared(unsigned from_s, unsigned block)
-{
-    float4 x;
-    asm volatile("{\n\t.reg .u32 there;\n\tmapa.shared::cluster.u32 there, %4, %5;\n\t"
-                 "ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [there];\n\t}"
-                 : "=f"(x.x), "=f"(x.y), "=f"(x.z), "=f"(x.w)
-                 : "r"(from_s), "r"(block)
-                 : "memory");
-    return x;
-}
-
-/* Each block of the cluster stores dK and dV of its share of the keys: what all blocks have, added in their order. */
-__device__ __forceinline__ void store_shares(const fa_params &p, const key_block &block, unsigned base)
-{
-    constexpr int KEYS = N / SPLITS, CHUNKS = SUM_COLUMNS / 4;
-    cluster_sync();
-#pragma unroll 2
-    for (int i = threadIdx.x; i < KEYS * CHUNKS; i += CONSUMERS) {
-        const int key = blockIdx.x % SPLITS * KEYS + i / CHUNKS, place = i % CHUNKS * 4;
-        const bool dv = place >= DIM_PAD;
-        float4 sum = {};
-#pragma unroll
-        for (int share = 0; share < SPLITS; ++share) {
-            const float4 part = ld_block_shared(base + place_of_sum(key, place), share);
-            sum.x += part.x, sum.y += part.y, sum.z += part.z, sum.w += part.w;
-        }
-        const int column = place - (dv ? DIM_PAD : 0);
-        const fa_i64 *strides = p.grad_stride[dv ? 3 : 2];
-        const float factor = dv ? 1.0f : p.scale;
-        fa_element *head_g = key_rows(dv ? p.dv : p.dk, block.seq, strides[0], strides[1], strides[2], block.kv_head);
-        if (block.key0 + key < block.seq.seq_kv && column < (dv ? FA_DIM_V : FA_DIM))
-            *reinterpret_cast<uint2 *>(head_g + (block.key0 + key) * strides[2] + column) = {
-                pack_elements(sum.x * factor, sum.y * factor), pack_elements(sum.z * factor, sum.w * factor)};
-    }
+    const int lane = threadIdx.x % 32, count = smaller(seq_q - row0, DQ_ROWS);
+    const bool elected = elect_one();
+    if (elected)
+        tma_store_wait_read(); /* of the tile before */
     __syncwarp();
-    cluster_sync(); /* no block ends while another reads its sums */
+    if (count == DQ_ROWS) {
+#pragma unroll
+        for (int i = 0; i < DQ_ROWS / 8; ++i)
+            *reinterpret_cast<float4 *>(warp_s + i * 512 + lane * 16) =
+                make_float4(dq[4 * i], dq[4 * i + 1], dq[4 * i + 2], dq[4 * i + 3]);
+    } else {
+#pragma unroll
+        for (int i = 0; i < DQ_ROWS / 2; ++i) {
+            const int eight = i / 4 * 8, row = eight + lane % 4 * 2 + i % 2, column = i / 2 % 2 * 8 + lane / 4;
+            if (eight + 8 <= count)
+                *reinterpret_cast<float *>(warp_s + eight * 64 + lane * 16 + i % 4 * 4) = dq[i];
+            else if (row < count)
+                *reinterpret_cast<float *>(warp_s + row * 64 + column * 4) = dq[i];
+        }
+    }
+    fence_async_proxy();
+    __syncwarp();
+    if (elected && there) {
+        if (DETERMINISTIC && turns > 0)
+            wait_for_turn(turn_g, TURN_ENDS * turns);
+        bulk_add_floats(to_g + row0 * 16, smem_address(warp_s), count * 64);
+        tma_store_commit();
+    }
 }
