@@ -100,7 +100,7 @@ __device__ __forceinline__ void consume_tile(const fa_params &p, const key_block
             read_numbers(lse2, numbers_at, i, w.thread);
     });
     wgmma_commit();
-    issue_scores<v_row::DIM16>(dp, at.base + V_AT + own_keys, q_at + Q_BYTES);
+    issue_scores<v_row::DIM16>(dp, at.base + V_AT + own_keys, q_at + Q_BYTES, [] {});
     wgmma_commit();
     end_turn(w.turn_g); /* of the tile before */
     const key_range seen = keys_seen_by_all(p, block.seq, row0, min(row0 + M, block.seq.seq_q) - 1);
@@ -249,7 +249,7 @@ __device__ __forceinline__ void consume_shared(const fa_params &p, const key_blo
         mbarrier_wait(DV ? full : dout_full, DV ? phase_of(loop) : dout_phase_of(loop));
         fence_operand(product);
         wgmma_fence();
-        issue_scores<DV ? DIM16 : v_row::DIM16>(product, at.base + (DV ? 0 : V_AT), DV ? q_at : dout_at);
+        issue_scores<DV ? DIM16 : v_row::DIM16>(product, at.base + (DV ? 0 : V_AT), DV ? q_at : dout_at, [] {});
         wgmma_commit();
         wgmma_wait<0>();
         fence_operand(product);

@@ -125,6 +125,19 @@ __device__ __forceinline__ void load_dout(const fa_params &p, const key_block &b
     cp_async_commit();
 }
 
+/* K and V of a block. */
+__device__ __forceinline__ void load_keys(const fa_params &p, const key_block &block, const shared_layout &at,
+                                          int first_key, int of_keys)
+{
+    mbarrier_arrive_expect(at.keys_bar, K_BYTES + V_BYTES);
+    for (int box = 0; box < BOXES; ++box) {
+        tma_load(at.base + box * K_BOX_BYTES, &p.k_map, at.keys_bar, box * 64, first_key, block.kv_head, of_keys);
+        if (box < BOXES_V)
+            tma_load(at.base + V_AT + box * K_BOX_BYTES, &p.v_map, at.keys_bar, box * 64, first_key, block.kv_head,
+                     of_keys);
+    }
+}
+
 /* With shared keys: the warpgroup that loads. */
 __device__ __forceinline__ void produce_shared(const fa_params &p, const key_block &block, const shared_layout &at,
                                                unsigned char *smem, int thread)
@@ -137,15 +150,8 @@ __device__ __forceinline__ void produce_shared(const fa_params &p, const key_blo
     const int of_queries = HAS_VARLEN ? seq.first_q + seq.seq_q : seq.batch;
     query_loop loop = first_query_tile(p, block);
     const bool leads = uniform_by_shuffle(thread / 32) == 0;
-    if (leads && loop.left > 0 && elect_one()) {
-        mbarrier_arrive_expect(at.keys_bar, K_BYTES + V_BYTES);
-        for (int box = 0; box < BOXES; ++box) {
-            tma_load(at.base + box * K_BOX_BYTES, &p.k_map, at.keys_bar, box * 64, first_key, block.kv_head, of_keys);
-            if (box < BOXES_V)
-                tma_load(at.base + V_AT + box * K_BOX_BYTES, &p.v_map, at.keys_bar, box * 64, first_key, block.kv_head,
-                         of_keys);
-        }
-    }
+    if (leads && loop.left > 0 && elect_one())
+        load_keys(p, block, at, first_key, of_keys);
     for (; loop.left > 0; advance(loop, block)) {
         const unsigned full = at.full_bar + 8 * stage_of(loop), to = at.base + q_of(loop);
         mbarrier_wait(at.empty_bar + 8 * stage_of(loop), phase_of(loop) ^ 1);
@@ -185,13 +191,7 @@ __device__ __forceinline__ void produce(const fa_params &p, const key_block &blo
             return;
         const int first_key = block.key0 + (HAS_VARLEN ? p.seq_kv - seq.seq_kv : 0);
         const int first_query = HAS_VARLEN ? p.seq_q - seq.seq_q : 0;
-        mbarrier_arrive_expect(at.keys_bar, K_BYTES + V_BYTES);
-        for (int box = 0; box < BOXES; ++box) {
-            tma_load(at.base + box * K_BOX_BYTES, &p.k_map, at.keys_bar, box * 64, first_key, block.kv_head, of_keys);
-            if (box < BOXES_V)
-                tma_load(at.base + V_AT + box * K_BOX_BYTES, &p.v_map, at.keys_bar, box * 64, first_key, block.kv_head,
-                         of_keys);
-        }
+        load_keys(p, block, at, first_key, of_keys);
         for (; loop.left > 0; advance(loop, block)) {
             const unsigned full = at.full_bar + 8 * stage_of(loop), to = at.base + q_of(loop);
             mbarrier_wait(at.empty_bar + 8 * stage_of(loop), phase_of(loop) ^ 1);
@@ -243,12 +243,6 @@ __device__ __forceinline__ void issue_scores(float (&s)[M / 2], unsigned keys_at
         if (step == 0)
             then();
     }
-}
-
-template <int COLUMNS>
-__device__ __forceinline__ void issue_scores(float (&s)[M / 2], unsigned keys_at, unsigned queries_at)
-{
-    issue_scores<COLUMNS>(s, keys_at, queries_at, [] {});
 }
 
 /* The warp has used a stage. */

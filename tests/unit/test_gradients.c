@@ -150,16 +150,7 @@ static fa_gradient_verdict judge(const bench *b, int32_t tensor)
     return fa_judge_gradient(&b->problem, tensor, &b->expected.of[tensor], b->output, &b->tensors, b->forward);
 }
 
-static const fa_problem larger = {.batch = 2,
-                                  .heads = 4,
-                                  .kv_heads = 2,
-                                  .seq_q = 64,
-                                  .seq_kv = 64,
-                                  .dim = 32,
-                                  .causal = true,
-                                  .scale = 0.2f,
-                                  .softcap = 1.5f,
-                                  .sinks = true};
+static const fa_problem larger = {2, 4, 2, 64, 64, 32, true, 0.2f, .softcap = 1.5f, .sinks = true};
 
 TEST(right_ones_pass_and_so_does_the_baseline)
 {
@@ -334,8 +325,7 @@ TEST(gradients_of_the_plain_kernel_agree_with_the_cpu)
 /* A sample of a long problem is right where it is: the same numbers as of all rows. */
 TEST(sampled_rows_are_those_of_the_whole)
 {
-    const fa_problem problem = {
-        .batch = 1, .heads = 2, .kv_heads = 1, .seq_q = 40, .seq_kv = 50, .dim = 16, .scale = 0.3f};
+    const fa_problem problem = {1, 2, 1, 40, 50, 16, false, 0.3f};
     CLEANUP(close_bench) bench b = open_bench(&problem, false);
     int64_t *q = fa_alloc(sizeof *q), *k = fa_alloc(sizeof *k);
     *q = 57;
