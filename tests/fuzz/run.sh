@@ -26,7 +26,7 @@ mapfile -t only < <(values_of only)
 mkdir -p "$build/fuzz"
 # Every option, and every word that one takes.
 {
-    cat tests/fuzz/words.dict
+    sed 's/" "/"\n"/g' tests/fuzz/words.dict # one to a line
     sed -nE 's/^FA_(INT|REAL|WORD|SET|LIST|VS|TEXT|FLAG)\("([^"]+)".*/"--\2"/p' src/input/options.def
     sed -nE 's/^#define FA_[A-Z]+_WORDS "(.*)"$/\1/p' src/input/*.h | tr '|' '\n' | sed 's/.*/"&"/'
 } >"$build/fuzz/words.dict"
@@ -54,8 +54,9 @@ for name in "${only[@]}"; do
         mkdir -p "$grown/$name"
         if [[ ! -d $seeds ]]; then # text: "==== FUZZER NAME" before each seed
             rm -rf "$build/fuzz/seeds/$name" && mkdir -p "$build/fuzz/seeds/$name"
-            awk -v name="$name" -v to="$build/fuzz/seeds/$name/" '/^==== / {file = $2 == name ? to $3 : ""; next}
-                file {print >file}' tests/fuzz/corpus/seeds.txt
+            awk -v name="$name" -v to="$build/fuzz/seeds/$name/" '/^==== / {
+                file = $2 == name ? to $3 : ""; words = $2 == "options" && $3 != "line"; next}
+                file {if (words) gsub(/ /, "\n"); print >file}' tests/fuzz/corpus/seeds.txt
             seeds=$build/fuzz/seeds/$name
         fi
         "$build/fuzz/fuzz_$name" -dict="$build/fuzz/words.dict" "${limit[@]}" -timeout=10 \

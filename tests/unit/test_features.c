@@ -159,7 +159,7 @@ TEST(draws_have_every_kind_of_length)
             assert_int_equal(other.q_start[8], p.lengths->q_start[8]);
             assert_int_equal(other.kv_start[8], p.lengths->kv_start[8]);
             assert_true(memcmp(other.q, p.lengths->q, 8 * sizeof *other.q) != 0);
-            const fa_draw draw = {.lengths = variant};
+            const fa_draw draw = fa_draw_of(&(fa_options){.seeds = 4}, &p, variant);
             fa_problem drawn = fa_draw_problem(&draw, &p);
             assert_memory_equal(drawn.lengths->q, other.q, 8 * sizeof *other.q);
             assert_int_equal(drawn.seq_kv, fa_lengths_largest(other.kv, 8));

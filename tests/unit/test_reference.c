@@ -203,13 +203,14 @@ TEST(the_ends_of_every_sequence_are_sampled)
 {
     const fa_lengths lengths[2] = {{3, {0, 2, 3}, {3, 2, 4}, {0, 1, 4, 9}, {0, 4, 6, 10}},
                                    {3, {0, 900, 1600}, {7, 900, 1600}, {0, 1, 905, 2510}, {0, 8, 911, 2520}}};
-    for (int of = 0; of < 2; of++) {
+    for (uint64_t seed = 0; seed < 12; seed++) {
+        const uint64_t of = seed % 2;
         fa_problem p = shape(3, 4, 2, lengths[of].q[2], lengths[of].kv[2], 256, false);
         p.lengths = &lengths[of];
-        int64_t count = 0, *rows = fa_choose_rows(&p, 64, 5, &count), ends = 0;
+        int64_t count = 0, *rows = fa_choose_rows(&p, 64, seed, &count), ends = 0;
         assert_int_equal(fa_chooses_all_rows(&p), of == 0);
         if (of == 0 ? count != 4 * 5 : count >= 4 * 2500)
-            fail_msg("case %d: %lld rows", of, (long long)count);
+            fail_msg("seed %d: %lld rows", (int)seed, (long long)count);
         for (int64_t i = 0; i < count; i++) {
             const fa_row at = fa_problem_row(&p, rows[i]);
             assert_true(at.used && (i == 0 || rows[i] > rows[i - 1]));
