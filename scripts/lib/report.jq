@@ -253,8 +253,9 @@ def sweep:
     (canonical as $first | [$first] + (. - [$first]) | .[] | . as $g | (.kernels | to_entries |
         sort_by(-(.value.p50_us // 0)) | .[]) | .key as $k | .value as $v | select(any($today[]; . == $v)) |
         ([$sweeps[] | select(.kernel == $k and .group == $g.group and .measured > 0)] | last) as $s |
-        [($g.group | split("|")[2] | gsub(",(?=[a-z])"; " ")), ($k | code) + if $g.leader == $k then " (leads)" else ""
-            end, ($v.knobs | gsub(","; " ")), ($v.p50_us | hundredths), $v.registers // "-", $v.smem_bytes // "-",
+        [($g.group | split("|")[2] | gsub(",(?=[a-z])"; " ")), ($k | code) + if $g.leader == $k then " (leads)"
+            elif $v.p50_us < $g.kernels[$g.leader].p50_us? then " (not paired with the leader)" else "" end,
+            ($v.knobs | gsub(","; " ")), ($v.p50_us | hundredths), $v.registers // "-", $v.smem_bytes // "-",
             "\($s.candidates // "-")\(if $s.space then " of \($s.space)" else "" end)", $s.per_second // "-"] |
         map(tostring) | row);
 
