@@ -195,7 +195,7 @@ print(*register_limits(json.loads(sys.argv[1])))' "$1"; }
     sweep --kernel one --strategy grid --pool 1
     jq -e '.status == {infeasible: 1, pass: 2, pruned: 1}' "$work/lb/sweeps.jsonl" # m=32,warps=8 is larger
     [ "$(grep -c -- '--m 32 --warps 8' "$STUB/commands")" -eq 0 ]
-    gunzip -c studies/sweep_candidates.jsonl.gz evidence/*/leaderboard.jsonl.gz >"$work/recorded"
+    gunzip -c studies/*_candidates.jsonl.gz evidence/*/leaderboard.jsonl.gz >"$work/recorded"
     PYTHONPATH=scripts/lib/evo python3 - "$work/recorded" <<'END'
 import collections, json, sys
 from candidate import TOO_LARGE, is_larger
@@ -222,7 +222,7 @@ END
 int samples(void);
 int samples(void) { return FA_BEATEN_SAMPLES; }
 END
-    gunzip -c studies/sweep_candidates.jsonl.gz evidence/*/leaderboard.jsonl.gz >"$work/recorded"
+    gunzip -c studies/*_candidates.jsonl.gz >"$work/recorded"
     PYTHONPATH=scripts/lib/evo python3 - "$work" <<'END'
 import ctypes, random, sys
 from replay import recorded
