@@ -2,8 +2,8 @@
  *
  * Idea: as mma_backward, by warpgroups. Two of them own 64 keys each and make S^T = K Q^T and dP^T = V dO^T in
  *   registers; P^T and dS^T are there the left operands of dV += P^T dO and dK += dS^T Q. dS goes through shared memory
- *   for dQ^T = K^T dS^T, of which each makes a half: 64 columns of dQ, or half of the rows up to dim 64. Bulk
- *   reductions add a warp's 16 columns to the FP32 sums in the workspace, which lie as its registers do. With
+ *   for dQ^T = K^T dS^T. Each makes half of it: 64 columns of dQ, or up to dim 64 half of the rows. Bulk reductions
+ *   add a warp's 16 columns to FP32 sums in the workspace, which lie as its registers do. With
  *   --deterministic they wait for the block's turn, which ends under the products of the next tile.
  * Above dim 128 dK and dV of 64 keys fill the registers of both. They share the keys: one makes S^T and owns dV, the
  *   other dP^T and dK. S^T goes through shared memory, and both make P^T of it. dQ is dealt in parts of 64 columns. The

@@ -1,10 +1,10 @@
 /* What the backward kernels on tensor cores do around fa_kernel: fa_before makes a row's numbers and clears the sums of
  * dQ, fa_after rounds the sums to dQ and sums dsinks.
  *
- * The workspace has, for each row of each query head, an FP32 row of dQ (DIM16 columns; the columns past FA_DIM stay
- * zero), its log-sum-exp times log2 e, its delta = sum of dO O, and a turn, which counts for the part of dQ that begins
- * with this row. The rows of the query heads of a K/V head follow each other. With pack_heads in FA_KERNEL_INFO, FA_M
- * rows for each tile of the launch are enough. */
+ * The workspace has four things for each row of each query head: an FP32 row of dQ (DIM16 columns; those past FA_DIM
+ * stay zero), log-sum-exp times log2 e, delta = sum of dO O, and a turn. The turn is of the part of dQ that begins with
+ * this row. The rows of a K/V head's query heads follow each other. With pack_heads in FA_KERNEL_INFO, FA_M rows for
+ * each tile of the launch are enough. */
 #pragma once
 
 #include "mma/tile.cuh"

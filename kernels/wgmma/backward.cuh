@@ -253,7 +253,7 @@ __device__ __forceinline__ void release(unsigned empty_bar, int thread)
         mbarrier_arrive(empty_bar);
 }
 
-/* sums += pairs times rows: P^T dO or dS^T Q; the pairs are in registers. BEGIN, END: steps of 16 rows; 0: all. */
+/* sums += P^T dO or dS^T Q. pairs: the left operand, in registers. BEGIN, END: steps of 16 rows; END 0: all. */
 template <int BEGIN = 0, int END = 0, int REGISTERS, int PAIRS>
 __device__ __forceinline__ void issue_sums(float (&sums)[REGISTERS], const unsigned (&pairs)[PAIRS], unsigned rows_at,
                                            int accumulate)
@@ -353,7 +353,7 @@ __device__ __forceinline__ unsigned *add_dq(const float (&dq)[32], const gradien
     return turn_g;
 }
 
-/* The same for dQ^T: each warp has 16 columns of all rows, which it sends as its registers lie, to row0 on of to_g. */
+/* The same for dQ^T: a warp adds 16 columns of the part's rows, as its registers lie, from row0 of to_g on. */
 __device__ __forceinline__ void add_transposed_dq(const float (&dq)[DQ_ROWS / 2], float *to_g, unsigned char *warp_s,
                                                   int row0, int seq_q, bool there, unsigned *turn_g, unsigned turns)
 {

@@ -3,7 +3,7 @@
 
 #include "wgmma/backward.cuh"
 
-/* dV, or dK: `scale` times the sums. A warp stores its 16 rows as whole lines, by way of its share of dq_at. */
+/* Stores dV, or dK, which is `scale` times the sums. A warp makes whole lines of its 16 rows in its share of dq_at. */
 template <bool DV, int REGISTERS>
 __device__ __forceinline__ void store_sums(const float (&sums)[REGISTERS], const fa_params &p, const key_block &block,
                                            int first_key, unsigned dq_at, int thread)

@@ -1,6 +1,6 @@
-/* wgmma_decode's loads of K and V, in three ways: by TMA, by TMA out of pages, or from an FP8 cache with pages of any
- * size. The FP8 cache: two warps copy the bytes of K by cp.async and convert them in shared memory, two do so for V. A
- * thread converts what it has copied, so its copies need no barrier. */
+/* wgmma_decode loads K and V in one of three ways: by TMA, by TMA out of pages, or from an FP8 cache (any page size).
+ * FP8 cache: two warps copy the bytes of K by cp.async and convert them in shared memory, two do so for V. A thread
+ * converts what it has copied, so its copies need no barrier. */
 #pragma once
 
 #include "wgmma/packed_work.cuh"

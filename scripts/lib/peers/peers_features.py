@@ -141,7 +141,7 @@ def bench_record(line, arguments, folder):
     command = [*shlex.split(arguments.bench), *kernel, *shlex.split(line), "--device", "cuda", "--strides", "bshd",
                "--seeds", "1", "--timing", "none", "--no-bound", "--quiet",
                "--cubin", str(cubin), "--json", str(record)]
-    if "backward" in line:  # the gate asks for every element, a minute's work of CPUs; here rows are drawn
+    if "backward" in line:  # drawn rows: checking every element is the gate's work
         command += ["--check", "cpu"]
     record.unlink(missing_ok=True)
     subprocess.run(command, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
