@@ -10,8 +10,8 @@
 #   --noise PERCENT    a difference up to this is noise, whatever the intervals say (default 1)
 #   --json             JSON Lines, one per comparison, not a table
 #   --out FILE         write to FILE, not to stdout
-# A file has records of fa_bench (--json), lines of a leaderboard, a leaderboard, or rows of new_over_old.json, as JSON,
-# a list or JSON Lines, plain or .gz; a folder is a sweep's. Results are the same case when kernel, problem, GPU and
+# A file has records of fa_bench (--json), lines of a leaderboard, or a leaderboard, as JSON, a list or JSON Lines,
+# plain or .gz; a folder is a sweep's. Results are the same case when kernel, problem, GPU and
 # pace are. Where both were paired by --vs with the same machine code, the ratios to it are compared, else the times:
 # what differs between two processes (clock, temperature) is in no interval, so a claim needs --vs. A tile that was
 # measured again counts once, the last time.

@@ -43,8 +43,6 @@ def cases:
     if .schema == "fa_bench.result/1" then of_record
     elif (.kernels | type) == "object" then .group as $group | .kernels | to_entries[] | {kernel: .key} + .value |
         of_line($group)
-    elif has("new_over_old") then of_line(.group) + {paired: (.new_over_old as $r | .ci95 | interval |
-        {ratio: $r, ci95: ., by: "paired with the file before"})}
     else of_line(.group) end |
     select(.kernel and (.us or .status != "pass")) | asked |
     . + {file: $file, key: ([.kernel, .problem, .gpu, .pace, if $tiles == 1 then .tile else null end] | tojson)};
@@ -74,9 +72,7 @@ def pair($old; $new):
 def order: {broken: 0, slower: 1, faster: 2, "right now": 3, "within noise": 4, "no interval": 5}[.verdict] // 6;
 def pairs:
     group_by(.key) | if $history == 1 then
-        .[] | sort_by(.time // "") | . as $all | range(0; length) as $i | $all[$i] |
-        if .paired.ratio then .paired as $by | pair($all[$i - 1 | select(. >= 0)] // null; .) + $by | .verdict = verdict
-        elif $i > 0 then pair($all[$i - 1]; .) else empty end
+        .[] | sort_by(.time // "") | . as $all | range(1; length) as $i | pair($all[$i - 1]; $all[$i])
     else map(pair(map(select(.file == 0)) | if . == [] then null else chosen end;
         map(select(.file == 1)) | if . == [] then null else chosen end)) | sort_by([order, .ratio // 0])[] end;
 

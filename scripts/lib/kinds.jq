@@ -86,7 +86,7 @@ def is_record: .schema? == "fa_bench.result/1" and fault(kinds.record) == null;
 def record: length == 1 and (.[0] | is_record);
 
 # What is wrong with a value of a kind; null where it is as it should be. "result" is a record or a line of a
-# leaderboard, "compared" also a leaderboard or a row of new_over_old.json, "row" a record, too.
+# leaderboard, "compared" also a leaderboard, "row" a record, too.
 def wrong($kind):
     def whole: fault(kinds.record) // if .status != "pass" then null
         else fault({kernel: "string", problem: {batch: "number", heads: "number", seq_q: "number", dim: "number"}}) end;
@@ -100,8 +100,7 @@ def wrong($kind):
         elif has("peers") then fault(kinds.peer)
         else "it is neither a record of fa_bench nor a line of a leaderboard" end
     elif $kind == "compared" then
-        if has("kernels") then fault(kinds.board) elif has("new_over_old") then fault(kinds.row)
-        else wrong("result") end
+        if has("kernels") then fault(kinds.board) else wrong("result") end
     elif $kind == "row" and has("config") and (has("code_sha256") or has("kernel")) then
         fault({kernel: "string"}) // fault(kinds.row) //
             if has("code_sha256") then null else "code_sha256 is missing" end

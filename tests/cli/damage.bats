@@ -40,7 +40,6 @@ evidence/evidence_index.sh    ladder.jsonl               record   optional  --di
 evidence/l4.sh                bound.jsonl.gz             bounded  needed    --page --dir DIR
 evidence/ladder.sh            leaderboard.json           board    optional  --board FILE --out OUT
 evidence/ladder.sh            ladder.jsonl               record   output    --out FILE
-evidence/new_over_old.sh      -
 evidence/pairs.sh             some.jsonl                 record   needed    FILE --out OUT.jsonl
 evidence/pairs.sh             pairs.jsonl                record   output    --problems PROBLEMS --vs one --out FILE
 evidence/parity.sh            -
@@ -196,7 +195,7 @@ refuses_each() { # SCRIPT NAME KIND NEED COMMAND...
     {
         table | grep -v -- ' -$'
         printf '%s x x x %s\n' evaluate.sh examples/plain.cu evo_test_one.sh '16 4 8' evidence/evidence.sh all \
-            evidence/parity.sh '' evidence/bound_time.sh '' evidence/new_over_old.sh '--old .' house/code_hashes.sh '' \
+            evidence/parity.sh '' evidence/bound_time.sh '' house/code_hashes.sh '' \
             house/manual.sh '' evidence/report.sh '--readme' evidence/report.sh '--readme --table kernels'
     } >"$work/rows"
     while read -r script name kind need words; do

@@ -68,7 +68,7 @@ current() { scripts/evidence/evidence_current.sh "$@"; }
 @test "the index of a folder: what each file shows, commits, rows that are current; --check sees what is out of step" {
     make_rows
     mkdir -p "$work/gpu/plots"
-    jq -s . "$work/row.json" >"$work/gpu/new_over_old.json"
+    jq -s . "$work/row.json" >"$work/gpu/parity.json"
     cp "$work/record.json" "$work/gpu/ncu.jsonl"
     touch "$work/gpu/report.html" "$work/gpu/plots/peers.svg" # drawn by make report
     cp "$work/rows.jsonl.gz" "$work/gpu/versus.jsonl.gz"
@@ -76,17 +76,17 @@ current() { scripts/evidence/evidence_current.sh "$@"; }
     refused 1 "run scripts/evidence/evidence_index.sh" index --check
     index
     index --check
-    grep -qE '^\| `new_over_old.json` \| restructured .* \| `scripts/evidence/new_over_old.sh .* \| 1 of 1 \|$' \
+    grep -qE '^\| `parity.json` \| the same result .* \| `scripts/evidence/evidence.sh parity` \| 1 of 1 \|$' \
         "$work/gpu/README.md"
     grep -qE '^\| `versus.jsonl.gz` .* \| 2 of 4 \|$' "$work/gpu/README.md"
     grep -qE '^\| `ncu.jsonl` .* \| 1 of 1 \|$' "$work/gpu/README.md"
-    jq 'map(.code_sha256 = "other")' "$work/gpu/new_over_old.json" >"$work/x"
-    cp "$work/x" "$work/gpu/new_over_old.json"
-    refused 1 "not all current: $work/gpu/new_over_old.json" index --check
+    jq 'map(.code_sha256 = "other")' "$work/gpu/parity.json" >"$work/x"
+    cp "$work/x" "$work/gpu/parity.json"
+    refused 1 "not all current: $work/gpu/parity.json" index --check
     index
     index --check
-    grep -qE '^\| `new_over_old.json` .* \| 0 of 1 \|$' "$work/gpu/README.md"
-    jq '. + .' "$work/gpu/new_over_old.json" >"$work/x" && cp "$work/x" "$work/gpu/new_over_old.json"
+    grep -qE '^\| `parity.json` .* \| 0 of 1 \|$' "$work/gpu/README.md"
+    jq '. + .' "$work/gpu/parity.json" >"$work/x" && cp "$work/x" "$work/gpu/parity.json"
     index --check # rows are counted in the last column alone
     cp "$work/row.json" "$work/gpu/peers.json"
     run -1 index --check
