@@ -176,7 +176,7 @@ def peers:
 
 # Rows of pairs as the README's table, of the kernel that has most of them: head dims and masks of two shapes and
 # more. A mean over fewer shapes than its row has says over how many. $folder: where they lie, named for the GPU.
-# $fa4, $serving: rows of peers_fa4.json and peers_serving.json beside them.
+# $fa4: rows of peers_fa4.json beside them.
 def summary:
     def peer: .vs_version // .vs;
     def fa4: if $fa4 == [] then [] else (map(.problem | {batch, heads, seq: .seq_q}) | unique) as $shapes |
@@ -196,11 +196,7 @@ def summary:
         select($n > 1) |
         [.[0].problem.dim, (.[0].problem | mask), $n] +
         [$columns[] as $c | [$rows[] | select(peer == $c.peer and .pace == $c.pace).ratio] | mean_of($n)] + fa4 |
-        map(tostring) | row),
-    ($serving | map(select(.paired_ratio)) | if . == [] then empty else
-        "", "Serving, over the fastest of \(peers_there | map(.[1]) | join(", ")):",
-        (group_by(.kind) | map("\(.[0].kind) \(map(.paired_ratio) | mean | hundredths) over \(length) shapes") |
-            join(", ")) + " (least \(map(.paired_ratio) | min | hundredths))." end);
+        map(tostring) | row);
 
 # Rows of pairs as a table of the documents. $file: where their records are. "over the best" counts the shapes that
 # every peer was measured on; a cell over fewer shapes than the row has says over how many.

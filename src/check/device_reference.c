@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "base/process.h"
 #include "check/rules.h"
 #include "compile/cuda.h"

@@ -1,6 +1,7 @@
 #include "check/mistakes.h"
 
 #include "check/mistakes_fp8.h"
+#include "check/mistakes_layout.h"
 
 #include <math.h>
 
@@ -105,14 +106,15 @@ static void left_of_tile(fa_recipe *r, int32_t way)
         r->keys.first = (int32_t)fewest(first, r->keys.first);
 }
 
-enum { NO_CHUNK, CHUNK_TO_ZERO, CHUNK_OF_ROW };
+enum { NO_CHUNK, CHUNK_TO_ZERO, CHUNK_OF_ROW, CHUNK_OFF };
 static void chunk(fa_recipe *r, int32_t way)
 {
     const int64_t size = r->see.chunk, begin = (way == CHUNK_OF_ROW ? r->at.row : r->pos) / size * size;
     r->see.chunk = 0;
     look(r);
+    const int32_t off = way - CHUNK_OFF;
     if (way != NO_CHUNK)
-        clip(r, begin, begin + size);
+        clip(r, begin + (off == 0) - (off == 1), begin + size + (off == 2) - (off == 3));
 }
 
 /* Bits that are read otherwise may also show keys behind the row's own. */
@@ -306,12 +308,6 @@ static void rescale(fa_recipe *r, int32_t way)
     r->keeps_sum = way >= SUM_KEPT;
 }
 
-static void columns(fa_recipe *r, int32_t way)
-{
-    const int32_t ends[] = {r->problem->dim, 64, 128, 256};
-    r->columns = (int32_t)fewest(ends[way], r->columns);
-}
-
 static const fa_mistake mistakes[] = {
     {"K and V are swapped", SAME_DIM, tensors, SWAPPED, 1},
     {"K is read for V", V_IN_K, tensors, K_FOR_V, 1},
@@ -339,6 +335,7 @@ static const fa_mistake mistakes[] = {
     {"the window is not shifted bottom-right", WINDOW, window, SHIFTED, 2},
     {"chunks are missing", CHUNK, chunk, NO_CHUNK, 1},
     {"chunks are rounded toward 0, or begin at the row's index", CHUNK, chunk, CHUNK_TO_ZERO, 2},
+    {"chunks begin or end one key off", CHUNK, chunk, CHUNK_OFF, 4},
     {"the first tile of keys is not masked on the left", BOUNDS, left_of_tile, 0, 2 * TILES},
     {"the accumulator is not rescaled when the maximum rises", 0, rescale, OUTPUT_KEPT, TILES},
     {"the row sum is not rescaled when the maximum rises", 0, rescale, SUM_KEPT, TILES},
@@ -386,7 +383,11 @@ static const fa_mistake mistakes[] = {
     {"a descale is that of another batch or head", KV_DESCALE, fa_mistake_other_descale, 0, FA_OTHER_DESCALES},
     {"a descale is that of another batch or head", Q_DESCALE, fa_mistake_other_descale, FA_OTHER_DESCALES,
      FA_OTHER_DESCALES_OF_Q},
-    {"the last columns of V count as 0", 0, columns, 0, 4},
+    {"the last columns of V count as 0", 0, fa_mistake_fewer_columns, 0, 4},
+    {"V is the last columns of K, not the first", V_IN_K, fa_mistake_last_columns, 0, 1},
+    {"columns of Q and K do not pair: is a fragment or swizzle off?", 0, fa_mistake_turned_k, 0, FA_TURNS_AND_BLOCKS},
+    {"keys of P and V do not pair: is a fragment or swizzle off?", 0, fa_mistake_turned_keys, 0, FA_TURNS_AND_BLOCKS},
+    {"columns of O change places: is a fragment or swizzle off?", 0, fa_mistake_turned_columns, 0, FA_TURNS},
 };
 
 const fa_mistake *fa_mistakes(int32_t *count)

@@ -83,13 +83,29 @@ fa_recipe fa_recipe_of(const fa_problem *problem, const fa_tensors *tensors, int
     return r;
 }
 
+static bool turns(const fa_turn *t) { return t->keys != 0 || t->columns != 0 || t->first != 0 || t->swapped != 0; }
+
+/* Of a tensor with a row a key; 0 past the last key and column. */
+static double element(const fa_recipe *r, const fa_turn *t, const uint16_t *tensor, int32_t pitch, int32_t key,
+                      int32_t column)
+{
+    const int32_t other = (key ^ column) & t->swapped, row = key ^ other ^ t->keys,
+                  at = (column ^ other ^ t->columns) + t->first;
+    return row >= r->at.seq_kv || at >= pitch
+               ? 0.0
+               : (double)fa_element_to_float(fa_problem_dtype_kv(r->problem), tensor[row_of(r, row) * pitch + at]);
+}
+
 static double dot(const fa_recipe *r, int32_t key)
 {
     const fa_dtype dtype = r->problem->dtype, dtype_kv = fa_problem_dtype_kv(r->problem);
     const uint16_t *k = r->k + row_of(r, key) * r->problem->dim;
+    const bool turned = turns(&r->k_turn);
     double sum = 0.0;
     for (int32_t d = 0; d < r->dims; d++)
-        sum += (double)fa_element_to_float(dtype, r->q[d]) * (double)fa_element_to_float(dtype_kv, k[d]);
+        sum += (double)fa_element_to_float(dtype, r->q[d]) *
+               (turned ? element(r, &r->k_turn, r->k, r->problem->dim, key, d)
+                       : (double)fa_element_to_float(dtype_kv, k[d]));
     return sum;
 }
 
@@ -162,7 +178,7 @@ double fa_recipe_weigh(const fa_recipe *recipe, const fa_recipe *right, const do
 {
     const int32_t first = recipe->keys.first, count = recipe->keys.end - first;
     const bool known = recipe->k == right->k && recipe->batch == right->batch && recipe->kv_head == right->kv_head &&
-                       recipe->dims == right->dims;
+                       recipe->dims == right->dims && !turns(&recipe->k_turn);
     for (int32_t i = 0; i < count; i++) {
         const int32_t key = first + i;
         const bool shown =
@@ -179,6 +195,7 @@ void fa_recipe_output(const fa_recipe *recipe, const double *weights, double sum
     const int32_t dim_v = fa_problem_dim_v(recipe->problem), end = largest(from, least(to, recipe->columns));
     const int32_t pitch = recipe->v == recipe->tensors->k ? recipe->problem->dim : dim_v;
     const fa_dtype dtype = fa_problem_dtype_kv(recipe->problem);
+    const bool turned = turns(&recipe->v_turn);
     for (int32_t d = from; d < to; d++)
         out[d] = 0.0;
     for (int32_t j = recipe->keys.first; j < recipe->keys.end && sum > 0.0; j++) {
@@ -187,6 +204,7 @@ void fa_recipe_output(const fa_recipe *recipe, const double *weights, double sum
         if (weight == 0.0)
             continue;
         for (int32_t d = from; d < end; d++)
-            out[d] += weight * (double)fa_element_to_float(dtype, v[d]);
+            out[d] += weight * (turned ? element(recipe, &recipe->v_turn, recipe->v, pitch, j, d)
+                                       : (double)fa_element_to_float(dtype, v[d]));
     }
 }

@@ -13,6 +13,13 @@ typedef enum {
     FA_TREE_HIDES_EARLIER
 } fa_tree_reading;
 
+/* Which elements of K or V are taken for others, as by a fragment or swizzle that is off: these bits of key and column
+ * are swapped (8: two 8 x 8 blocks of four; 7: a block is transposed), then keys and columns are XORed to them. */
+typedef struct fa_turn {
+    int32_t swapped, keys, columns;
+    int32_t first; /* added to the column */
+} fa_turn;
+
 typedef struct fa_recipe {
     const fa_problem *problem;
     const fa_tensors *tensors;
@@ -28,6 +35,7 @@ typedef struct fa_recipe {
     int64_t first;             /* stored row of key 0 */
     int32_t readable;          /* keys from there on, up to the tensors' end */
     int32_t dims, columns;     /* of q.k and of V that count */
+    fa_turn k_turn, v_turn;
     /* Scores: scale q.k, softcap, bias and ALiBi, exponent */
     double scale, softcap, slope, bias_times, exponent;
     double q_times, k_times, v_times; /* descales */

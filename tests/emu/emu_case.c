@@ -16,7 +16,6 @@
 #include "device/device.h"
 #include "emu/core/preload.h"
 #include "emu/device.h"
-#include "input/tensors.h"
 
 /* Tensor maps, where a kernel asks for them: k_map of q, v_map of o from byte MAP_OFFSET on, rows of MAP_COLS. */
 enum { HALVES = 2048, WORDS = 8192, BLOCKS = 3, CLUSTERS = 2, MAP_OFFSET = 4096, MAP_COLS = 64 };

@@ -216,6 +216,20 @@ static void q_descale_of_head_before(fa_problem *p, fa_tensors *t)
 {
     descale_of_next(t->scores.q_descale, p->batch, p->heads, false);
 }
+/* In each row of `columns` elements d and d ^ by change places. */
+static void turn(uint16_t *row, size_t count, int32_t columns, int32_t by)
+{
+    for (; count > 0; row += columns, count -= (size_t)columns)
+        for (int32_t d = 0; d < columns; d++)
+            if ((d ^ by) < columns && (d & by) == 0) {
+                const uint16_t one = row[d];
+                row[d] = row[d ^ by];
+                row[d ^ by] = one;
+            }
+}
+static void q_columns_turned(fa_problem *p, fa_tensors *t) { turn(t->q, t->q_count, p->dim, 8); }
+static void v_columns_turned(fa_problem *p, fa_tensors *t) { turn(t->v, t->v_count, fa_problem_dim_v(p), 1); }
+static void v_keys_turned(fa_problem *p, fa_tensors *t) { turn(t->v, t->v_count, p->seq_kv * p->dim, 4 * p->dim); }
 static void v_descale_of_next_batch(fa_problem *p, fa_tensors *t)
 {
     descale_of_next(t->scores.v_descale, p->batch, p->kv_heads, true);
@@ -272,6 +286,9 @@ TEST(other_problems_are_named)
         {slope_of_kv_head, SHAPE "--alibi", "the slope is that of another head"},
         {no_bias, SHAPE "--bias", "the bias is missing"},
         {bias_of_head_0, SHAPE "--bias", "the bias is that of another batch, head or row"},
+        {q_columns_turned, SHAPE "--causal", "columns of Q and K do not pair: is a fragment or swizzle off?"},
+        {v_columns_turned, SHAPE "--dim 24 --dim-v 16", "columns of O change places: is a fragment or swizzle off?"},
+        {v_keys_turned, SHAPE "--seq-kv 96 --dtype bf16", "keys of P and V do not pair: is a fragment or swizzle off?"},
         {no_k_descale, SHAPE "--kv-dtype e4m3", "a descale is missing"},
         {no_v_descale, SHAPE "--dtype e4m3 --causal", "a descale is missing"},
         {no_q_descale, SHAPE "--dtype e4m3", "a descale is missing"},

@@ -5,7 +5,6 @@
 #include "unit.h"
 
 #include <dlfcn.h>
-#include <unistd.h>
 
 static const char *const NAMES[] = {"libfa_no_such.so.7", "libfa_probe.so.9", NULL};
 

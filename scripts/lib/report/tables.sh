@@ -75,24 +75,21 @@ ladder_table() {
 
 # The pairs in a few lines, and what is beside them.
 summary_table() {
-    local file rows currency folder beside=() name said
+    local file rows currency folder said
     need_evidence versus.jsonl "scripts/evidence/evidence.sh versus" || return 0
     folder=$(dirname "$file")
     today "$file"
     said=$currency
     jqf pairs/rows -nR "$rows" >"$work/versus"
-    for name in fa4 serving; do
-        rows=/dev/null
-        if [[ -s $folder/peers_$name.json ]]; then
-            today "$folder/peers_$name.json"
-            [[ ! -s $rows || $currency != *"left out"* ]] || said+=$'\n'$currency
-        fi
-        beside+=(--slurpfile "$name" "$rows")
-    done
+    rows=/dev/null
+    if [[ -s $folder/peers_fa4.json ]]; then
+        today "$folder/peers_fa4.json"
+        [[ ! -s $rows || $currency != *"left out"* ]] || said+=$'\n'$currency
+    fi
     printf '%s\n\n' "$said"
     [[ $(jq length "$work/versus") -gt 0 ]] ||
         { echo "No table: \`scripts/evidence/evidence.sh versus\` on a GPU measures them again." && return 0; }
-    jqf report/summary -r --arg folder "$(basename "$folder")" "${beside[@]}" "$work/versus"
+    jqf report/summary -r --arg folder "$(basename "$folder")" --slurpfile fa4 "$rows" "$work/versus"
 }
 
 # peers.json, and peers_KERNEL.json beside it.

@@ -1,0 +1,15 @@
+/* Elements of K and V that are taken for others, as changes of a row's recipe: ways of the functions in the table of
+ * mistakes.c. */
+#pragma once
+
+#include "check/recompute.h"
+
+enum { FA_TURNS = 6 };                       /* keys or columns by 1, 2, 4, ... 32 */
+enum { FA_TURNS_AND_BLOCKS = FA_TURNS + 2 }; /* then the 8 x 8 blocks of K or V */
+
+void fa_mistake_turned_k(fa_recipe *recipe, int32_t way);
+void fa_mistake_turned_keys(fa_recipe *recipe, int32_t way);
+void fa_mistake_turned_columns(fa_recipe *recipe, int32_t way);
+/* Columns of V: the last of K; only so many count. */
+void fa_mistake_last_columns(fa_recipe *recipe, int32_t way);
+void fa_mistake_fewer_columns(fa_recipe *recipe, int32_t way);
