@@ -76,6 +76,10 @@ mkdir "${folders[@]}"
     --json "$work/records" 2>"$work/err" || true
 [[ $(wc -l <"$work/records") -eq ${#folders[@]} ]] || die 6 "a run has left no record: $(tail -n 1 "$work/err")"
 
+jq -r '"\(.provenance.line - 1) \(tojson)"' "$work/records" | while read -r i record; do
+    echo "$record" >"${folders[i]}/record.json"
+done
+
 # A wrong O is still compared: the other side should say so too. What did not run has none.
 for i in "${!folders[@]}"; do
     [[ -s ${folders[i]}/o.npy ]] || unset "folders[$i]"
