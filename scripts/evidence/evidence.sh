@@ -169,7 +169,7 @@ part_gate() {
 }
 
 part_serving() {
-    try "$bench" --runs scripts/lib/evidence/serving.txt --quiet --json "$out/serving.jsonl"
+    try "$bench" --runs scripts/lib/evidence/serving.txt --seeds 1 --quiet --json "$out/serving.jsonl"
 }
 
 part_lse() {
