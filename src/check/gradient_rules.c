@@ -165,7 +165,7 @@ static void set_limits(judgement *j)
 }
 
 /* Marks a row that breaks a rule, and its worst element. Where all errors together are too large, rows with more than
- * their part are marked. */
+ * their part are marked; what is not finite accuses its own row alone. */
 static void judge_row(const judgement *j, int64_t i)
 {
     const fa_gradient *e = j->expected;
@@ -183,7 +183,7 @@ static void judge_row(const judgement *j, int64_t i)
     const double slack = e->slack[i] * sqrt(e->columns), length = sqrt(row->errors), whole = sqrt(row->squares);
     row->over = length / (j->of_row * whole + FA_GRADIENT_NOISE * e->noise[i] + slack);
     j->bad[i] = row->mismatches > 0 || !(row->over <= 1.0) ||
-                !(j->v.rmse <= j->v.rmse_limit || length <= j->v.rmse_limit * sqrt(e->columns));
+                (j->v.rmse > j->v.rmse_limit && j->v.nonfinite == 0 && length > j->v.rmse_limit * sqrt(e->columns));
 }
 
 /* Judges all rows, and keeps the worst element and the worst row. */
