@@ -86,26 +86,6 @@ def peers_points:
     [.seq_q, per($pairs | map(.p50_us) | mean),
         per($columns.peers[].vs as $vs | [$pairs[] | select(.vs == $vs).vs_p50_us][0])] | @tsv;
 
-# Shapes: a label and a line at the end of each group of them, in the order of paces_points.
-def shape_groups:
-    map(select(.ratio != null)) | sort_by([.dim, .causal, .seq, .batch]) | to_entries |
-    group_by([.value.dim, .value.causal]) | to_entries[] | .key as $group | .value |
-    "set arrow from \(.[-1].key + 0.5), graph 0 to \(.[-1].key + 0.5), graph 1 nohead lc rgb '#bbbbbb' dt 3 back",
-    "set label 'D=\(.[0].value.dim) \(.[0].value | mask)' at \((.[0].key + .[-1].key) / 2), " +
-        "graph \(if length > 3 then 0.96 elif $group % 2 == 0 then 0.9 else 0.84 end) center font ',10'";
-
-# Rows of pairs: the shapes of the main kernel, each with its least ratio at each pace.
-def paces_shapes:
-    main_kernel | group_by(.problem) |
-    map((group_by(.pace) | map({(.[0].pace): min_by(.ratio)}) | add) as $paces | .[0].problem |
-        {batch, heads, seq: .seq_q, dim, causal, paces: ($paces | map_values({ratio, ci95})),
-        ratio: ($paces.sustained // $paces.rested).ratio});
-
-# Of paces_shapes, in the order of the plot: place, sustained ratio with its interval, rested.
-def paces_points:
-    sort_by([.dim, .causal, .seq, .batch]) | to_entries[] | .key as $i | .value.paces |
-    [$i, (.sustained, .rested | .ratio, (.ci95 // [null, null])[])] | map(. // "nan") | @tsv;
-
 # The points of the ladder on $problem, a line per kernel: its name, the measured time, then the percent of that
 # time that the code keeps each pipe busy at least, by tensor, mufu, fma, alu, shared, issue and l2.
 def pipe_bars:

@@ -82,7 +82,7 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
     needs_gnuplot
     made
     python3 -c 'import sys, xml.dom.minidom; [xml.dom.minidom.parse(f) for f in sys.argv[1:]]' "$work"/ev/plots/*.svg
-    for name in ladder sweep roofline peers paces; do
+    for name in ladder sweep roofline peers; do
         grep -q "src=\"plots/$name.svg\"" "$work/ev/report.html"
     done
     [ -z "$(grep NOT-RUN "$work/ev/report.html" | grep -v class=)" ]
@@ -128,13 +128,11 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
         '<td>sustained</td><td>the fastest measured</td><td class="n" data-v="41">41</td><td class="n" data-v="1.125' \
         '<td>1,32/16,4096,128 causal</td><td>rested</td><td>light</td>' '<td class="n" data-v="62.5">62.5</td>' \
         'Records: <a href="versus.jsonl.gz">versus.jsonl.gz</a>. No row was looked at'
-    grep -q '>rested: after a pause, L2 cold<' "$work/ev/plots/paces.svg"
     [ -z "$(grep 'measured rested yet' "$work/ev/report.html")" ]
     zcat "$work/ev/versus.jsonl.gz" | grep -v -- --rest-ms | gzip >"$work/x"
     mv "$work/x" "$work/ev/versus.jsonl.gz"
     page --dir "$work/ev"
-    has 'No pair was measured rested yet:' '<code>scripts/evidence/evidence.sh versus</code> on a GPU' \
-        'src="plots/paces.svg"'
+    has 'No pair was measured rested yet:' '<code>scripts/evidence/evidence.sh versus</code> on a GPU'
 }
 
 @test "the same page from the same evidence; what is torn is refused" {
@@ -153,7 +151,7 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
     needs_gnuplot
     mkdir "$work/ev"
     run -0 page --dir "$work/ev"
-    [ "$(grep -c 'class="missing">NOT-RUN' "$work/ev/report.html")" -eq 4 ]
+    [ "$(grep -c 'class="missing">NOT-RUN' "$work/ev/report.html")" -eq 3 ]
 }
 
 @test "no gnuplot is NOT-RUN; bad arguments are refused; --dry-run writes nothing" {

@@ -166,7 +166,6 @@ load. <b>Rested</b>: each launch after a pause, with a cold L2, as NVIDIA publis
     fi
     picture peers versus.jsonl "TFLOP/s by sequence length, each peer in pairs with ours."
     table 'kernel|pace|peer|#shapes|#ratio, geometric mean|#least|#most|#ahead' pace_rows "$work/versus.jsonl"
-    picture paces versus.jsonl "Every shape at both paces, over the fastest of its peers; lines are 95 % intervals."
     table "$headings|#in pairs, us|peer|#its us|#ratio|95 % interval" versus_rows "$work/versus.jsonl"
     records versus.jsonl
 }

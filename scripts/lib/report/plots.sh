@@ -175,39 +175,6 @@ unset multiplot
 END
 }
 
-# Ratios of shapes side by side: POINTS has a line for each, ROWS are their groups.
-shape_axes() { # POINTS ROWS
-    cat <<END
-set ylabel 'times as fast'
-set xlabel 'shapes, by head dimension, mask and sequence length'
-set xrange [-0.5:$(wc -l <"$1") - 0.5]
-set yrange [*:*]
-set offsets 0, 0, 0.15, 0.05
-set format x ''
-set key below
-END
-    jqf plots/shape_groups -r "$2"
-}
-
-# Every shape of the pairs: the best peer's time over ours at both paces, in pairs.
-plot_paces() {
-    jqf plots/paces_shapes "$work/versus.jsonl" >"$work/shapes"
-    jqf plots/paces_points -r "$work/shapes" >"$work/paces"
-    [[ -s $work/paces ]] || return 1
-    local intervals='' # of few pairs there are none
-    ! has_column "$work/paces" 3 ||
-        intervals+=", '' using (\$1 - 0.1):3:(0):(\$4 - \$3) with vectors nohead lw 3 lc rgb '#0072b2' notitle"
-    ! has_column "$work/paces" 6 ||
-        intervals+=", '' using (\$1 + 0.1):6:(0):(\$7 - \$6) with vectors nohead lw 3 lc rgb '#d55e00' notitle"
-    draw paces 1100 400 <<END
-set title 'The fastest peer that was measured / ours at both paces, in pairs: above 1 ours is faster'
-$(shape_axes "$work/paces" "$work/shapes")
-plot 1 with lines lc rgb '#888888' lw 1.5 notitle, \
-    '$work/paces' using (\$1 - 0.1):2 with points ls 1 ps 0.8 title 'sustained: back to back', \
-    '' using (\$1 + 0.1):5 with points ls 2 ps 0.8 title 'rested: after a pause, L2 cold'$intervals
-END
-}
-
 # Measured times over the bound that the machine code sets: no point may lie below the line.
 plot_bound() {
     local kernels=() kernel plot='' i=0
