@@ -3,7 +3,7 @@
 # none.
 load helper
 
-# Draws inputs by fa_bench itself, and finds that all agree but the folders named in $DISAGREE.
+# Draws inputs by fa_bench itself, and finds that all agree but those of dim $DISAGREE, by the record beside them.
 make_other_side() {
     executable "$work/torch" <<'END'
 #!/usr/bin/env bash
@@ -14,9 +14,11 @@ if [[ $1 != --parity ]]; then
 fi
 shift
 for folder in "$@"; do
-    for name in q k v o; do [[ -s $folder/$name.npy ]] || { echo "no $name in $folder" >&2; exit 2; }; done
+    for name in {q,k,v,o}.npy record.json; do
+        [[ -s $folder/$name ]] || { echo "no $name in $folder" >&2; exit 2; }
+    done
     agrees=true
-    [[ -z ${DISAGREE:-} || $folder != *"$DISAGREE"* ]] || agrees=false
+    [[ $(jq .problem.dim "$folder/record.json") != "${DISAGREE:-}" ]] || agrees=false
     jq -n --arg dir "$folder" --argjson ok "$agrees" '{dir: $dir, passed: $ok, device: "cpu", torch_version: "stub",
         exact: {passed: true, max_abs_err: 1e-4, rows_checked: 9}, torch: {passed: $ok, max_abs_difference: 2e-4}}'
 done | jq -s .
@@ -52,7 +54,7 @@ no_gpu() { command -v nvidia-smi >/dev/null && skip "there is a GPU"; return 0; 
 @test "one that disagrees fails by name; a kernel that cannot run here is NOT-RUN" {
     no_gpu
     make_other_side
-    DISAGREE=/light.1 run -1 scripts/evidence/parity.sh --kernel light,cublas --out "$work/p.json"
+    DISAGREE=72 run -1 scripts/evidence/parity.sh --kernel light,cublas --out "$work/p.json"
     [[ $output == *"FAIL light "*'"seq_q":113'* ]]
     [[ $output == *"cublas: 0 agree, 0 do not, 5 NOT-RUN"* ]]
     jq -e 'map(select(.verdict == "FAIL")) | length == 1' "$work/p.json"
