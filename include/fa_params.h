@@ -173,7 +173,7 @@ typedef struct fa_kernel_info {
      * swizzle when cols*2 == 128, 64-byte when 64, 32-byte when 32. Maps are rank 4: (dim, seq, heads, batch), zero
      * fill out of bounds. With lengths (start_q) row i of a sequence of n rows that starts at row s of a head is at
      * (.., seq - n + i, head, s + n): what lies past the sequence is out of bounds. seq: the largest length, seq_q or
-     * seq_kv, at least 1. */
+     * seq_kv, at least 1. An FP8 cache (dtype_kv alone is FP8) off 16 bytes has no maps. */
     fa_i32 tma_q_rows, tma_k_rows, tma_v_rows, tma_o_rows;
     fa_i32 tma_cols;
     fa_i32 nondeterministic; /* 1: repeats may differ in the last bits */

@@ -7,12 +7,12 @@
  * Softmax: as wgmma.   Builds on: wgmma, mma_decode.
  * Knobs: m = 16 * warps, packed rows; n, keys per tile; warps, 4 or 8 that compute (beside 4 for loads); stages of K
  *   and of V; splits.
- * Shared memory: Q [warps / 4][boxes][64][64], K [stages][boxes][n][64], V likewise, ones, barriers, a flag.
+ * Shared memory: Q [warps / 4][boxes][64][64], K [stages][boxes][n][64], V likewise, ones, barriers, a flag; bytes of
+ *   an FP8 cache [stages][4 warps][boxes][n / 2][128].
  * Features: lengths, windows, chunks, sinks, pages of a multiple of 16 rows (wgmma/pages.cuh), an FP8 cache in pages of
  *   any size (wgmma/decode_loads.cuh).   Limits: as wgmma. */
-#include "wgmma/combine.cuh"
 #include "wgmma/decode_loads.cuh"
-#include "shared/score.cuh"
+#include "wgmma/decode_parts.cuh"
 
 constexpr int CONSUMERS = FA_WARPS / 4;
 constexpr int BLOCK_THREADS = 128 * (CONSUMERS + 1);
@@ -20,7 +20,10 @@ constexpr int Q_BYTES = CONSUMERS * Q_TILE_BYTES;
 constexpr int RING_BYTES = FA_STAGES * K_TILE_BYTES; /* of K, and of V */
 constexpr int BARS_OFFSET = Q_BYTES + 2 * RING_BYTES + ONES_BYTES;
 constexpr int LAST_OFFSET = BARS_OFFSET + 4 * FA_STAGES * 8; /* is this block the last of its tile to end? */
-constexpr int RAW_OFFSET = LAST_OFFSET + 16, SMEM_BYTES = RAW_OFFSET + RAW_BYTES;
+constexpr int RAW_BARS_OFFSET = LAST_OFFSET + 16;
+constexpr int RAW_OFFSET =
+    FA_FP8_KV ? ceil_div(RAW_BARS_OFFSET + 32 * FA_STAGES, 8 * RAW_ROW) * 8 * RAW_ROW : RAW_BARS_OFFSET;
+constexpr int SMEM_BYTES = RAW_OFFSET + RAW_BYTES;
 constexpr int BLOCKS_PER_SM = CONSUMERS == 1 && FA_DIM <= 192 && SMEM_BYTES <= 112 * 1024 + 512 ? 2 : 1;
 
 static_assert(FA_MAXREG == 0, "wgmma_decode: MAXREG must be 0 (the block's size fixes its registers)");
@@ -33,16 +36,18 @@ static_assert(FA_SPLITS >= 1, "splits 0 is chosen by the rules of the kernel, no
  * launch. */
 FA_KERNEL_INFO(.threads = BLOCK_THREADS, .smem_dynamic_bytes = SMEM_BYTES, .grid = FA_GRID_TILES,
                .workspace_bytes_per_block = FA_SPLITS > 1 ? UNIT_BYTES : 0,
-               .workspace_bytes_fixed = FA_SPLITS > 1 ? 16 : 0, .tma_q_rows = 64,
-               .tma_k_rows = FA_FP8_KV ? 0 : BOX_KEYS, .tma_v_rows = FA_FP8_KV ? 0 : BOX_KEYS, .tma_o_rows = 64,
-               .tma_cols = 64, .pack_heads = 1, .writes_lse = FA_LSE, .serves_bf16 = 1,
+               .workspace_bytes_fixed = FA_SPLITS > 1 ? 16 : 0, .tma_q_rows = 64, .tma_k_rows = BOX_KEYS,
+               .tma_v_rows = BOX_KEYS, .tma_o_rows = 64, .tma_cols = FA_FP8_KV ? RAW_ROW / 2 : 64, .pack_heads = 1,
+               .writes_lse = FA_LSE, .serves_bf16 = 1,
                .serves = FA_FEATURE_VARLEN | FA_FEATURE_PAGED | FA_FEATURE_WINDOW | FA_FEATURE_CHUNK | FA_FEATURE_SINK |
                          FA_FEATURE_FP8_KV,
                .page_rows = FA_FP8_KV ? 1 : PAGE_BOX);
 
 /* Per thread after setmaxnreg; the block's total stays what it had at launch. */
-constexpr int GIVEN_REGISTERS = FA_FP8_KV && CONSUMERS == 1 && (BLOCKS_PER_SM == 1 || FA_DIM <= 96) ? 8 : 0;
-constexpr int PRODUCER_REGISTERS = (CONSUMERS == 1 || LOADING_WARPS > 1 ? 40 : 24) + GIVEN_REGISTERS;
+constexpr int GIVEN_REGISTERS = FA_FP8_KV && CONSUMERS == 1 && BLOCKS_PER_SM == 2 && FA_DIM <= 96 ? 8 : 0;
+constexpr int PRODUCER_REGISTERS = FA_FP8_KV && CONSUMERS == 1 && BLOCKS_PER_SM == 1
+                                       ? 96 /* a small block alone leaves many */
+                                       : (CONSUMERS == 1 || LOADING_WARPS > 1 ? 40 : 24) + GIVEN_REGISTERS;
 constexpr int CONSUMER_REGISTERS = BLOCKS_PER_SM == 2                          ? 216 - GIVEN_REGISTERS
                                    : FA_FP8_KV || (HAS_PAGES && CONSUMERS > 1) ? 232
                                                                                : 240;
@@ -156,18 +161,6 @@ __device__ __forceinline__ void clear_output(float (&o_r)[O_REGS])
         o_r[i] = 0.0f;
 }
 
-/* The factor of a row's output, its sink included; stores the log-sum-exp where `says`. */
-__device__ __forceinline__ float finish_row(const fa_params &p, const sequence &seq, const packed_tile &tile,
-                                            const packed_row &row, float ref, float sum, bool says)
-{
-    const float weight = add_sink(p, row.head, ref, sum);
-#if FA_LSE
-    if (row.exists && says)
-        store_lse(p, seq, row.head, row.query, log_sum_exp(ref, sum));
-#endif
-    return inverse_of_sum(sum) * weight * value_scale_of_kv_head(p, seq.batch, tile.kv_head);
-}
-
 /* Stores O = o_r / sums of a thread's two rows. */
 __device__ __forceinline__ void store_output(const fa_params &p, const float (&o_r)[O_REGS], const row_sums &sums)
 {
@@ -187,105 +180,6 @@ __device__ __forceinline__ void store_output(const fa_params &p, const float (&o
     };
     store_o_direct(o_r, scale, place, lane);
 }
-
-#if FA_SPLITS > 1
-/* Where a tile has 16 rows at most, one warp's, the four warps of the warpgroup combine the parts together, each a
- * quarter of the columns. */
-constexpr int QUARTER = (PART_REGS / 4 + 3) / 4; /* of a lane, in 16 bytes */
-constexpr int QUARTERS_MOST = FA_DIM <= 128 ? 8 : 4;
-constexpr int QUARTERS_AT_ONCE = FA_SPLITS < QUARTERS_MOST ? FA_SPLITS : QUARTERS_MOST;
-
-/* All parts' columns of quarter `quarter`, in the order of the splits, and the sums of the rows. */
-template <class COUNT>
-__device__ __forceinline__ void read_quarters(const warp_parts &parts, float (&o_r)[4 * QUARTER], row_sums &rows,
-                                              int quarter, COUNT splits)
-{
-#pragma unroll
-    for (int i = 0; i < 4 * QUARTER; ++i)
-        o_r[i] = 0.0f;
-    rows = {{NO_MAX, NO_MAX}, {0.0f, 0.0f}};
-#pragma unroll 1
-    for (int first = 0; first < splits; first += QUARTERS_AT_ONCE) {
-        float4 sums[QUARTERS_AT_ONCE], part[QUARTERS_AT_ONCE][QUARTER];
-        float ref[2] = {rows.ref[0], rows.ref[1]};
-#pragma unroll
-        for (int j = 0; j < QUARTERS_AT_ONCE; ++j) { /* past the last one the last again, with no weight */
-            const float4 *from_g = parts.lane_g + min(first + j, splits - 1) * parts.stride;
-            sums[j] = from_g[8 * PART_REGS];
-#pragma unroll
-            for (int i = 0; i < QUARTER; ++i)
-                part[j][i] = from_g[32 * min(quarter * QUARTER + i, PART_REGS / 4 - 1)];
-        }
-#pragma unroll
-        for (int j = 0; j < QUARTERS_AT_ONCE; ++j) {
-            ref[0] = fmaxf(ref[0], sums[j].x);
-            ref[1] = fmaxf(ref[1], sums[j].y);
-        }
-        const float before[2] = {exp2_approx(rows.ref[0] - ref[0]), exp2_approx(rows.ref[1] - ref[1])};
-#pragma unroll
-        for (int i = 0; i < 4 * QUARTER; ++i)
-            o_r[i] *= before[i / 2 % 2];
-        rows = {{ref[0], ref[1]}, {rows.sum[0] * before[0], rows.sum[1] * before[1]}};
-#pragma unroll
-        for (int j = 0; j < QUARTERS_AT_ONCE; ++j) {
-            const bool exists = first + j < splits;
-            const float weight[2] = {exists ? exp2_approx(sums[j].x - ref[0]) : 0.0f,
-                                     exists ? exp2_approx(sums[j].y - ref[1]) : 0.0f};
-            rows.sum[0] = fmaf(weight[0], sums[j].z, rows.sum[0]);
-            rows.sum[1] = fmaf(weight[1], sums[j].w, rows.sum[1]);
-#pragma unroll
-            for (int i = 0; i < QUARTER; ++i) {
-                o_r[4 * i] = fmaf(weight[0], part[j][i].x, o_r[4 * i]);
-                o_r[4 * i + 1] = fmaf(weight[0], part[j][i].y, o_r[4 * i + 1]);
-                o_r[4 * i + 2] = fmaf(weight[1], part[j][i].z, o_r[4 * i + 2]);
-                o_r[4 * i + 3] = fmaf(weight[1], part[j][i].w, o_r[4 * i + 3]);
-            }
-        }
-    }
-}
-
-/* Stores a quarter of the columns of O, and by the first warp the log-sum-exp. */
-__device__ __forceinline__ void store_quarter(const fa_params &p, const packed_tile &tile, const sequence &seq,
-                                              const float (&o_r)[4 * QUARTER], const row_sums &sums, int quarter,
-                                              int lane)
-{
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-        const packed_row row = find_packed_row(tile, tile.row0 + lane / 4 + 8 * h);
-        if (!row.exists)
-            continue;
-        const float scale = finish_row(p, seq, tile, row, sums.ref[h], sums.sum[h], quarter == 0 && lane % 4 == 0);
-        fa_element *row_g = place_of_row(p, HAS_VARLEN ? seq : own_sequence(p, tile.batch), row.head, row.query);
-#pragma unroll
-        for (int i = 0; i < QUARTER; ++i) {
-            const int place = 8 * (quarter * QUARTER + i);
-            if (place < FA_DIM)
-                *reinterpret_cast<unsigned *>(row_g + place + lane % 4 * 2) =
-                    pack_elements(o_r[4 * i + 2 * h] * scale, o_r[4 * i + 2 * h + 1] * scale);
-        }
-    }
-}
-
-/* Writes the block's part of the only 16 rows; the last to arrive combines all parts. */
-__device__ __forceinline__ void finish_by_warpgroup(const fa_params &p, const float (&o_r)[O_REGS],
-                                                    const row_sums &sums, const packed_tile &tile, const sequence &seq,
-                                                    unsigned last_s, int warp, int lane)
-{
-    const warp_parts parts = parts_of_tile(p, tile, 0, lane);
-    if (warp == 0) {
-        const bool last = write_part(parts, o_r, sums, tile.split, lane, splits_of(tile));
-        if (lane == 0)
-            st_shared_at(last_s, last ? 1.0f : 0.0f);
-    }
-    bar_sync(1, 128);
-    if (ld_shared_at(last_s) == 0.0f)
-        return;
-    float all_r[4 * QUARTER];
-    row_sums all;
-    read_quarters(parts, all_r, all, warp, splits_of(tile));
-    store_quarter(p, tile, seq, all_r, all, warp, lane);
-}
-#endif
 
 /* Stores O of a warp's 16 rows, or with splits this block's part. The last split to arrive combines them. */
 __device__ __forceinline__ void finish(const fa_params &p, float (&o_r)[O_REGS], const softmax_rows &rows,
@@ -307,8 +201,12 @@ __device__ __forceinline__ void finish(const fa_params &p, float (&o_r)[O_REGS],
         store_output(p, o_r, sums);
         return;
     }
+    if (EIGHT_ROWS && tile.rows - tile.row0 <= 8) {
+        finish_by_warpgroup<1>(p, o_r, sums, tile, seq, base_s + LAST_OFFSET, warp, lane);
+        return;
+    }
     if (tile.rows - tile.row0 <= 16) {
-        finish_by_warpgroup(p, o_r, sums, tile, seq, base_s + LAST_OFFSET, warp, lane);
+        finish_by_warpgroup<2>(p, o_r, sums, tile, seq, base_s + LAST_OFFSET, warp, lane);
         return;
     }
     const warp_parts parts = parts_of_tile(p, tile, warp, lane);
@@ -332,7 +230,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
                               bars + 8 * FA_STAGES,
                               bars + 16 * FA_STAGES,
                               bars + 24 * FA_STAGES,
-                              q_s + RAW_OFFSET};
+                              q_s + RAW_OFFSET,
+                              q_s + RAW_BARS_OFFSET};
     packed_tile tile = find_packed_tile(p, blockIdx.x);
     sequence seq = own_sequence(p, tile.batch);
     if constexpr (HAS_VARLEN)

@@ -46,16 +46,20 @@ __device__ __forceinline__ warp_parts parts_of_blocks(const fa_params &p, int bl
     return parts;
 }
 
-/* Writes this split's part, o_r and rows, and counts it. True for the last split of the query tile to arrive. */
-template <class COUNT = known<FA_SPLITS>>
+/* Writes this split's part, o_r and rows, and counts it. True for the last split of the query tile to arrive. ROWS: how
+ * many of a thread's two rows. */
+template <int ROWS = 2, class COUNT = known<FA_SPLITS>>
 __device__ __forceinline__ bool write_part(const warp_parts &parts, const float (&o_r)[O_REGS], const row_sums &rows,
                                            int split, int lane, COUNT splits = COUNT())
 {
     float4 *to_g = parts.lane_g + split * parts.stride;
 #pragma unroll
-    for (int i = 0; i < PART_REGS / 4; ++i)
-        to_g[32 * i] = make_float4(o_r[4 * i], o_r[4 * i + 1], o_r[4 * i + 2], o_r[4 * i + 3]);
-    to_g[8 * PART_REGS] = make_float4(rows.ref[0], rows.ref[1], rows.sum[0], rows.sum[1]);
+    for (int i = 0; i < PART_REGS * ROWS / 8; ++i) {
+        const int x = 8 / ROWS * i, z = x + 4 / ROWS;
+        to_g[32 * i] = make_float4(o_r[x], o_r[x + 1], o_r[z], o_r[z + 1]);
+    }
+    const float then[3] = {ROWS == 1 ? rows.sum[0] : rows.ref[1], rows.sum[0], rows.sum[1]};
+    to_g[8 * PART_REGS] = make_float4(rows.ref[0], then[0], then[1], then[2]);
     __threadfence(); /* the part before its arrival ... */
     __syncwarp();
     int arrived = 0;

@@ -6,7 +6,7 @@
 #include "wgmma/pipeline.cuh"
 
 constexpr int PAGE_BOX = 16; /* rows of a box: two swizzle patterns. Pages are multiples of it */
-constexpr int BOX_KEYS = HAS_PAGES ? PAGE_BOX : FA_N;
+constexpr int BOX_KEYS = HAS_PAGES || FA_FP8_KV ? PAGE_BOX : FA_N;
 constexpr int PAGE_WARPS = 4; /* each arrives at a full barrier */
 
 #if FA_FEATURES & FA_FEATURE_PAGED

@@ -35,21 +35,25 @@ static int32_t choose_packed_splits(const fa_knobs *knobs, const fa_problem *pro
  * Its unit is the time that a block takes for a key. `memory`: K and V, which half the multiprocessors can take as fast
  * as they come. `chain`: the keys that a multiprocessor takes one after the other. The larger of the two counts most. A
  * block begins and ends, and the parts are read one by one, or by four warps together where a tile has 16 rows at most.
+ * Of 8 rows 17 parts are read at once. Two rounds are cheap; more are for parts that would be long.
  * Two blocks of one warpgroup share a multiprocessor: each is slower, and memory is read at more places. */
 static int32_t choose_wgmma_packed_splits(const fa_knobs *knobs, const fa_problem *problem, int32_t sm_count,
                                           int32_t most)
 {
-    const double begin_end = 750, part = fa_packed_rows(problem) <= 16 ? 20 : 50;
+    const int64_t rows = fa_packed_rows(problem);
+    const double begin_end = 750, part = rows <= 8 ? 8 : rows <= 16 ? 20 : 50;
+    const int32_t limit = rows <= 8 ? (int32_t)fmin(most, fmax(34, problem->seq_kv / 4096)) : most;
     const double bytes = problem->fp8_kv ? 0.5 : 1; /* of 16 bits; the conversion is in the chain */
     const int64_t heads = (int64_t)problem->kv_heads * problem->batch;
     const int64_t tiles = packed_tiles(knobs, problem);
     int32_t best = 1;
     double least = INFINITY;
-    for (int32_t splits = 1; splits <= most || splits == 1; splits++) {
+    for (int32_t splits = 1; splits <= limit || splits == 1; splits++) {
         const double waves = (double)((tiles * splits + sm_count - 1) / sm_count);
         const bool paired = knobs->warps <= 4 && waves > 1;
         const double memory = (paired ? 2.16 : 2.0) * bytes * (double)heads * problem->seq_kv / sm_count;
-        const double chain = (paired ? 0.62 : 1.0) * waves * problem->seq_kv / splits;
+        const double key_tiles = ceil(ceil((double)problem->seq_kv / knobs->n) / splits); /* of the longest part */
+        const double chain = (paired ? 0.62 : 1.0) * waves * key_tiles * knobs->n;
         const double time = pow(pow(memory, 4) + pow(chain, 4), 0.25) + (paired ? 0.5 : 1.0) * waves * begin_end +
                             (splits > 1 ? splits * part : 0);
         if (time < least) {

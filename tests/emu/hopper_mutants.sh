@@ -74,7 +74,8 @@ pages=("--race --schedule random --page-size 16 --lengths 25:330,1:70,2:0,20:150
 tile[wgmma:pages]="--m 128 --n 64 --warps 8 --stages 2 --heads 24 --kv-heads 2"
 
 tile[wgmma_decode:cache]="--kv-dtype e4m3 --m 64 --n 64 --warps 4 --stages 2 --heads 4 --kv-heads 2 --lse"
-cache=("--race --schedule random --page-size 1 --lengths 5:330,1:70,2:0" "--schedule descending --seq 20 --seq-kv 400"
+cache=("--race --schedule random --page-size 1 --lengths 5:330,1:70,2:0"
+    "--schedule descending --seq 20 --seq-kv 390 --page-size 16"
     "--race --schedule greedy --stages 1 --batch 1 --seq 2 --seq-kv 300 --splits 2")
 
 tile[wgmma_packed]="--m 128 --n 80 --warps 8 --stages 2 --heads 10 --kv-heads 2 --lse"
