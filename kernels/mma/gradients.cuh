@@ -51,6 +51,14 @@ constexpr bool TRANSPOSED = true;
 #else
 constexpr bool TRANSPOSED = false;
 #endif
+/* wgmma_backward takes rows on 16 bytes alone. */
+#ifdef DQ_BOX
+constexpr bool ALIGNED = true;
+#else
+constexpr bool ALIGNED = false;
+#endif
+/* Blocks of fa_before and fa_after that share a multiprocessor: their loads are what takes time. */
+constexpr int BLOCKS_AROUND = THREADS > 1152 ? 1 : 1152 / THREADS;
 
 /* From where plain rows have a sum of dQ. A kernel that defines DQ_BOX has a box of [rows of all heads][columns] for
  * each so many columns: a tile's rows of a box are one piece of memory. */
@@ -65,24 +73,25 @@ __device__ __forceinline__ fa_i64 dq_moved(const gradient_rows &rows, int row, i
 #endif
 }
 
-/* f(sequence, head, row) for every query row, shared out over groups of GROUP lanes of the whole grid. The lanes of a
+/* f(sequence, head, row) for every query row, by groups of GROUP lanes. A block takes neighbouring rows, the first block
+ * the last ones: L2 holds what the launch before ended with, and is left what the next one begins with. The lanes of a
  * warp call together; exists is false where a group has no row left. ROWS: so many at once; `row` counts them. */
 template <int GROUP, int ROWS = 1, class F>
 __device__ __forceinline__ void for_each_row(const fa_params &p, const F &f)
 {
-    constexpr int ROWS_OF_WARP = WARP_SIZE / GROUP;
-    const fa_i64 step = static_cast<fa_i64>(gridDim.x) * FA_WARPS * ROWS_OF_WARP;
-    const fa_i64 first = (static_cast<fa_i64>(blockIdx.x) * FA_WARPS + threadIdx.x / WARP_SIZE) * ROWS_OF_WARP;
+    constexpr unsigned OF_WARP = WARP_SIZE / GROUP;
     for (int batch = 0; batch < (HAS_VARLEN ? p.batch : 1); ++batch) {
         sequence seq = sequence_of(p, batch);
-        const int rows_of_head = ceil_div(seq.seq_q, ROWS);
-        const fa_i64 rows = static_cast<fa_i64>(HAS_VARLEN ? 1 : p.batch) * p.heads * rows_of_head;
-        for (fa_i64 at = first; at < rows; at += step) {
-            const fa_i64 i = min(at + threadIdx.x % WARP_SIZE / GROUP, rows - 1), unit = i / rows_of_head;
+        const unsigned rows_of_head = ceil_div(seq.seq_q, ROWS);
+        const unsigned rows = (HAS_VARLEN ? 1 : p.batch) * p.heads * rows_of_head;
+        const unsigned share = ((rows + gridDim.x - 1) / gridDim.x + OF_WARP - 1) / OF_WARP * OF_WARP;
+        const unsigned begin = (gridDim.x - 1 - blockIdx.x) * share, end = min(begin + share, rows);
+        for (unsigned at = begin + threadIdx.x / WARP_SIZE * OF_WARP; at < end; at += FA_WARPS * OF_WARP) {
+            const unsigned mine = at + threadIdx.x % WARP_SIZE / GROUP, i = min(mine, rows - 1),
+                           unit = i / rows_of_head;
             if (!HAS_VARLEN)
                 seq.batch = static_cast<int>(unit / p.heads);
-            f(seq, static_cast<int>(unit % p.heads), static_cast<int>(i - unit * rows_of_head),
-              at + threadIdx.x % WARP_SIZE / GROUP < rows);
+            f(seq, static_cast<int>(unit % p.heads), static_cast<int>(i - unit * rows_of_head), mine < rows);
         }
     }
 }
@@ -103,8 +112,8 @@ __device__ __forceinline__ void prepare_rows(const fa_params &p)
 {
     constexpr int GROUP = 8;
     const fa_i64 *of_dout = p.grad_stride[0];
-    const bool aligned = rows_aligned<8>(p.o, HAS_VARLEN ? 0 : p.o_stride_b, p.o_stride_h, p.o_stride_s) &&
-                         rows_aligned<8>(p.dout, HAS_VARLEN ? 0 : of_dout[0], of_dout[1], of_dout[2]);
+    const bool aligned = ALIGNED || rows_aligned<8>(p.o, HAS_VARLEN ? 0 : p.o_stride_b, p.o_stride_h, p.o_stride_s) &&
+                                        rows_aligned<8>(p.dout, HAS_VARLEN ? 0 : of_dout[0], of_dout[1], of_dout[2]);
     const int lane = threadIdx.x % GROUP;
     for_each_row<GROUP>(p, [&](const sequence &seq, int head, int row, bool exists) {
         const gradient_rows rows = gradients_of(p, seq, head);
@@ -124,8 +133,8 @@ __device__ __forceinline__ void prepare_rows(const fa_params &p)
         if (!exists)
             return;
         for (int col = lane * 4; col < DIM16; col += GROUP * 4)
-            *reinterpret_cast<float4 *>(rows.dq_g + row * static_cast<fa_i64>(DIM16) + col + dq_moved(rows, row, col)) =
-                make_float4(0, 0, 0, 0);
+            st_global_16(rows.dq_g + row * static_cast<fa_i64>(DIM16) + col + dq_moved(rows, row, col),
+                         make_uint4(0, 0, 0, 0));
         if (lane == 0) {
             const float lse = p.lse[(HAS_VARLEN ? 0 : seq.batch * p.lse_stride_b) + head * p.lse_stride_h +
                                     (seq.first_q + row) * p.lse_stride_s];
@@ -135,39 +144,38 @@ __device__ __forceinline__ void prepare_rows(const fa_params &p)
     });
 }
 
-/* The same for DQ_TRANSPOSED: a warp takes 8 rows, a lane two of them in 16 columns. */
+/* The same for DQ_TRANSPOSED: a warp takes 8 rows, a lane two of them in 8 columns. */
 __device__ __forceinline__ void round_transposed_dq(const fa_params &p)
 {
     const fa_i64 *of_dq = p.grad_stride[1];
-    const bool aligned = rows_aligned<8>(p.dq, HAS_VARLEN ? 0 : of_dq[0], of_dq[1], of_dq[2]);
-    const int lane = threadIdx.x % WARP_SIZE, pair = lane % 4;
+    const int lane = threadIdx.x % WARP_SIZE, pair = lane % 8 / 2, half = lane % 2;
     for_each_row<WARP_SIZE, 8>(p, [&](const sequence &seq, int head, int eight, bool) {
         const gradient_rows rows = gradients_of(p, seq, head);
         const int row0 = eight * 8, count = min(seq.seq_q - row0, 8);
         fa_element *to_g = query_rows(p.dq, seq, of_dq[0], of_dq[1], of_dq[2], head) + (row0 + 2 * pair) * of_dq[2];
-        for (int col = lane / 4 * 16; col < DIM16; col += 128) {
-            const float *box_g = rows.dq_g + row0 * static_cast<fa_i64>(DIM16) + col + dq_moved(rows, row0, col);
-            float dq[2][16]; /* of two rows */
-            if (count == 8) {
 #pragma unroll
-                for (int i = 0; i < 8; ++i) {
-                    const float4 four = *reinterpret_cast<const float4 *>(box_g + (i * 4 + pair) * 4);
-                    dq[0][i] = four.x, dq[1][i] = four.y, dq[0][i + 8] = four.z, dq[1][i + 8] = four.w;
-                }
-            } else {
+        for (int i = 0; i < ceil_div(DIM16, 64); ++i) {
+            const int box = i * 64 + lane / 8 * 16, column = box + half * 8;
+            if (column >= FA_DIM)
+                break;
+            const float *box_g = rows.dq_g + row0 * static_cast<fa_i64>(DIM16) + box + dq_moved(rows, row0, box);
+            float dq[2][8]; /* of two rows */
 #pragma unroll
-                for (int i = 0; i < 32; ++i)
-                    dq[i / 16][i % 16] = 2 * pair + i / 16 < count ? box_g[(2 * pair + i / 16) * 16 + i % 16] : 0;
+            for (int j = 0; j < 8; ++j) {
+                const float2 two =
+                    count == 8 ? *reinterpret_cast<const float2 *>(box_g + j * 16 + lane % 8 * 2) : make_float2(0, 0);
+                dq[0][j] = two.x, dq[1][j] = two.y;
             }
+            for (int j = 0; count < 8 && j < 16; ++j)
+                dq[j / 8][j % 8] = 2 * pair + j / 8 < count ? box_g[(2 * pair + j / 8) * 16 + half * 8 + j % 8] : 0;
 #pragma unroll
-            for (int i = 0; i < 4; ++i) {
-                const float *from = dq[i / 2] + i % 2 * 8;
-                const uint4 words = {pack_elements(from[0] * p.scale, from[1] * p.scale),
-                                     pack_elements(from[2] * p.scale, from[3] * p.scale),
-                                     pack_elements(from[4] * p.scale, from[5] * p.scale),
-                                     pack_elements(from[6] * p.scale, from[7] * p.scale)};
-                if (2 * pair + i / 2 < count && col + i % 2 * 8 < FA_DIM)
-                    store_chunk(to_g + i / 2 * of_dq[2] + col + i % 2 * 8, words, aligned);
+            for (int r = 0; r < 2; ++r) {
+                const uint4 words = {pack_elements(dq[r][0] * p.scale, dq[r][1] * p.scale),
+                                     pack_elements(dq[r][2] * p.scale, dq[r][3] * p.scale),
+                                     pack_elements(dq[r][4] * p.scale, dq[r][5] * p.scale),
+                                     pack_elements(dq[r][6] * p.scale, dq[r][7] * p.scale)};
+                if (2 * pair + r < count)
+                    st_global_16(to_g + r * of_dq[2] + column, words);
             }
         }
         if (DETERMINISTIC && lane < count)
@@ -180,7 +188,7 @@ __device__ __forceinline__ void round_dq(const fa_params &p)
 {
     constexpr int GROUP = 8;
     const fa_i64 *of_dq = p.grad_stride[1];
-    const bool aligned = rows_aligned<8>(p.dq, HAS_VARLEN ? 0 : of_dq[0], of_dq[1], of_dq[2]);
+    const bool aligned = ALIGNED || rows_aligned<8>(p.dq, HAS_VARLEN ? 0 : of_dq[0], of_dq[1], of_dq[2]);
     const int lane = threadIdx.x % GROUP;
     for_each_row<GROUP>(p, [&](const sequence &seq, int head, int row, bool exists) {
         const gradient_rows rows = gradients_of(p, seq, head);
@@ -382,12 +390,12 @@ __device__ __forceinline__ void wait_for_turn(const unsigned *turn_g, unsigned t
     }
 }
 
-extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_before(const __grid_constant__ fa_params p)
+extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, BLOCKS_AROUND) fa_before(const __grid_constant__ fa_params p)
 {
     prepare_rows(p);
 }
 
-extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_after(const __grid_constant__ fa_params p)
+extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, BLOCKS_AROUND) fa_after(const __grid_constant__ fa_params p)
 {
     if constexpr (TRANSPOSED)
         round_transposed_dq(p);
