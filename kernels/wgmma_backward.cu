@@ -2,9 +2,9 @@
  *
  * Idea: as mma_backward, by warpgroups. Two of them own 64 keys each and make S^T = K Q^T and dP^T = V dO^T in
  *   registers; P^T and dS^T are there the left operands of dV += P^T dO and dK += dS^T Q. dS goes through shared memory
- *   for dQ^T = K^T dS^T. Each makes half of it: 64 columns of dQ, or up to dim 64 half of the rows. Bulk reductions
- *   add a warp's 16 columns to FP32 sums in the workspace, which lie as its registers do. With
- *   --deterministic they wait for the block's turn, which ends under the products of the next tile.
+ *   for dQ^T = K^T dS^T. Each makes half of it: 64 columns of dQ, or up to dim 64 half of the rows. A warp of
+ *   the third adds them by bulk reductions, 16 columns each, to FP32 sums in the workspace, which lie as registers do.
+ *   With --deterministic it waits for the block's turn, while the next tile is computed.
  * Above dim 128 dK and dV of 64 keys fill the registers of both. They share the keys: one makes S^T and owns dV, the
  *   other dP^T and dK. S^T goes through shared memory, and both make P^T of it. dQ is dealt in parts of 64 columns. The
  *   first is half a tile ahead, so that one's exponentials run under the other's products.
@@ -18,6 +18,7 @@
  *   warps 12; n 128 up to dim 128, else 64.
  * Limits: dim a multiple of 8 up to 256, dim-v up to dim; rows on 16 bytes; lengths, windows, chunks, softcap, sinks,
  *   ALiBi; m 64 for softcap. */
+#include "wgmma/backward_dq.cuh"
 #include "wgmma/backward_store.cuh"
 
 FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = SMEM_BYTES, .grid = FA_GRID_KEYS,
@@ -37,8 +38,6 @@ constexpr int EARLY_STEPS = M == 64 ? 4 : 0, NUMBERS_AHEAD = M == 128 ? 4 : M / 
 struct consumer_state {
     float dk[DIM_PAD / 2], dv[DIM_PAD_V / 2], s[M / 2];
     int group, warp, thread;
-    unsigned *turn_g; /* that the lane must end */
-    float *dq_g;      /* where the sums of the warp's 16 columns of a head begin */
 };
 
 /* The lane's four of a tile's numbers, of 16 rows. */
@@ -102,7 +101,6 @@ __device__ __forceinline__ void consume_tile(const fa_params &p, const key_block
     wgmma_commit();
     issue_scores<v_row::DIM16>(dp, at.base + V_AT + own_keys, q_at + Q_BYTES, [] {});
     wgmma_commit();
-    end_turn(w.turn_g); /* of the tile before */
     const key_range seen = keys_seen_by_all(p, block.seq, row0, min(row0 + M, block.seq.seq_q) - 1);
     const bool masked = seen.first > block.key0 || seen.end < block.key0 + N;
     wgmma_wait<1>();
@@ -152,15 +150,8 @@ __device__ __forceinline__ void consume_tile(const fa_params &p, const key_block
     wgmma_wait<1>(); /* for dQ */
     fence_operand(dq);
     fence_operand(w.dv);
-    const int dq_row0 = row0 + (BY_COLUMNS ? 0 : w.group * DQ_ROWS);
-    const bool there =
-        (BY_COLUMNS ? w.group * 64 : 0) + w.warp * 16 < DIM16 && (BY_COLUMNS || dq_row0 < block.seq.seq_q);
-    if (DETERMINISTIC && there)
-        w.turn_g = gradients_of(p, block.seq, loop.head, block.kv_head, loop.group).turn_g + dq_row0;
-    add_transposed_dq(dq, w.dq_g, smem + DQ_AT + w.group * DQ_BYTES + w.warp * (DQ_BYTES / 4), dq_row0, block.seq.seq_q,
-                      there, w.turn_g, turn_of(p, block, row0));
-    if (DETERMINISTIC && !elect_one())
-        w.turn_g = nullptr;
+    put_transposed_dq(dq, smem + DQ_AT + w.group * DQ_BYTES + w.warp * (DQ_BYTES / 4),
+                      block.seq.seq_q - row0 - (BY_COLUMNS ? 0 : w.group * DQ_ROWS), w.group, loop.count == 0);
     wgmma_wait<0>();
     fence_operand(w.dk);
     release(at.empty_bar + 8 * stage_of(loop), w.thread);
@@ -176,23 +167,15 @@ __device__ __forceinline__ void consume(const fa_params &p, const key_block &blo
     if (loop.left > 0)
         mbarrier_wait(at.keys_bar, 0);
     w.warp = uniform_by_shuffle(thread / 32);
-    const int column0 = (BY_COLUMNS ? group * 64 : 0) + w.warp * 16;
-    const gradient_rows rows = gradients_of(p, block.seq, loop.head, block.kv_head, loop.group);
-    w.dq_g = rows.dq_g + column0 + dq_moved(rows, 0, column0);
     head_scores scores = scores_of_head(p, block.seq, loop.head);
     asm volatile("" : "+f"(scores.scale_log2)); /* not computed again for each tile */
 #pragma unroll 1
     while (loop.left > 0) {
         consume_tile(p, block, w, loop, at, scores, smem);
         advance(loop, block);
-        if (loop.tile == block.begin) { /* the next head */
-            w.dq_g += static_cast<fa_i64>(HAS_VARLEN ? p.total_q : p.seq_q) * 16;
-            if (CHANGES_SCORES)
-                scores = scores_of_head(p, block.seq, loop.head);
-        }
+        if (CHANGES_SCORES && loop.tile == block.begin) /* the next head */
+            scores = scores_of_head(p, block.seq, loop.head);
     }
-    end_turn(w.turn_g);
-    tma_store_wait_read();
     if constexpr (SPLITS > 1) {
         bar_sync(BAR_DS, CONSUMERS); /* all products of the block are over */
         put_sums(w.dk, smem, group * 64, 0, thread);
@@ -200,8 +183,10 @@ __device__ __forceinline__ void consume(const fa_params &p, const key_block &blo
         store_shares(p, block, at.base);
         return;
     }
-    store_sums<false>(w.dk, p, block, block.key0 + group * 64, at.base + DQ_AT + group * DQ_BYTES, thread);
-    store_sums<true>(w.dv, p, block, block.key0 + group * 64, at.base + DQ_AT + group * DQ_BYTES, thread);
+    /* No other warp needs these rows of V. */
+    const unsigned warp_s = at.base + V_AT + (group * 64 + w.warp * 16) * BOX_ROW_BYTES;
+    store_sums<false>(w.dk, p, block, block.key0 + group * 64, warp_s, V_BYTES - K_BOX_BYTES, thread);
+    store_sums<true>(w.dv, p, block, block.key0 + group * 64, warp_s, V_BYTES - K_BOX_BYTES, thread);
 }
 
 /* With shared keys: the warpgroup's parts of dQ of a tile. Of an odd number, the last is now one's, now the other's. */
@@ -309,7 +294,8 @@ __device__ __forceinline__ void consume_shared(const fa_params &p, const key_blo
         store_shares(p, block, at.base);
         return;
     }
-    store_sums<DV>(sums, p, block, block.key0, at.base + DQ_AT + DV * DQ_BYTES, thread);
+    store_sums<DV>(sums, p, block, block.key0, at.base + DQ_AT + DV * DQ_BYTES + thread / 32 * (DQ_BYTES / 4),
+                   16 * BOX_ROW_BYTES, thread);
 }
 
 extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_constant__ fa_params p)
@@ -344,6 +330,8 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
         setmaxnreg_dec<PRODUCER_REGISTERS>();
         if constexpr (SHARED_KEYS)
             produce_shared(p, block, at, smem, thread);
+        else if (thread >= 96)
+            send_dq(p, block, at.base + DQ_AT);
         else
             produce(p, block, at, smem, thread);
     } else {

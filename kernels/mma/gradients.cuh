@@ -46,17 +46,11 @@ __device__ __forceinline__ int dq_place(int row, int column, int columns)
 
 /* With DQ_TRANSPOSED a box has 16 columns, and its sums lie as accumulators of dQ^T do: each 8 rows of a head as
  * [8 columns][4 pairs of rows][2: the column, and 8 further on][2 rows]. Rows after the last whole 8 are plain. */
-#ifdef DQ_TRANSPOSED
-constexpr bool TRANSPOSED = true;
-#else
-constexpr bool TRANSPOSED = false;
+#ifndef DQ_BOX
+#define DQ_BOX 0
+#define DQ_TRANSPOSED 0
 #endif
-/* wgmma_backward takes rows on 16 bytes alone. */
-#ifdef DQ_BOX
-constexpr bool ALIGNED = true;
-#else
-constexpr bool ALIGNED = false;
-#endif
+constexpr bool TRANSPOSED = DQ_TRANSPOSED, ALIGNED = DQ_BOX > 0; /* wgmma_backward takes rows on 16 bytes alone */
 /* Blocks of fa_before and fa_after that share a multiprocessor: their loads are what takes time. */
 constexpr int BLOCKS_AROUND = THREADS > 1152 ? 1 : 1152 / THREADS;
 
@@ -64,7 +58,7 @@ constexpr int BLOCKS_AROUND = THREADS > 1152 ? 1 : 1152 / THREADS;
  * each so many columns: a tile's rows of a box are one piece of memory. */
 __device__ __forceinline__ fa_i64 dq_moved(const gradient_rows &rows, int row, int column)
 {
-#ifdef DQ_BOX
+#if DQ_BOX
     const int box = column / DQ_BOX * DQ_BOX, columns = smaller(DIM16 - box, DQ_BOX);
     return box * rows.all + (rows.first + row) * (columns - DIM16) +
            (TRANSPOSED ? column - box : dq_place(row, column - box, columns)) - column;
@@ -73,9 +67,9 @@ __device__ __forceinline__ fa_i64 dq_moved(const gradient_rows &rows, int row, i
 #endif
 }
 
-/* f(sequence, head, row) for every query row, by groups of GROUP lanes. A block takes neighbouring rows, the first block
- * the last ones: L2 holds what the launch before ended with, and is left what the next one begins with. The lanes of a
- * warp call together; exists is false where a group has no row left. ROWS: so many at once; `row` counts them. */
+/* f(sequence, head, row) for every query row, by groups of GROUP lanes. A block takes neighbouring rows, the first the
+ * last ones, as L2 holds what the launch before ended with. The lanes of a warp call together; exists is false where a
+ * group has no row left. ROWS: so many at once; `row` counts them. */
 template <int GROUP, int ROWS = 1, class F>
 __device__ __forceinline__ void for_each_row(const fa_params &p, const F &f)
 {

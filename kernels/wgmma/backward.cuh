@@ -1,12 +1,13 @@
 /* What wgmma_backward has beside the flow of its products: its tiles, the layout of shared memory, the warpgroup that
- * loads, the products themselves, and the reductions of dQ. */
+ * loads, the products themselves. */
 #pragma once
 
 #if FA_DIM <= 128 /* not SHARED_KEYS */
 #define DQ_BOX 16
-#define DQ_TRANSPOSED
+#define DQ_TRANSPOSED 1
 #else
 #define DQ_BOX 64
+#define DQ_TRANSPOSED 0
 #endif
 #include "mma/gradients.cuh"
 #include "shared/hopper.cuh"
@@ -17,7 +18,7 @@ constexpr int BOXES_V = ceil_div(FA_DIM_V, 64), DIM_PAD_V = BOXES_V * 64;
 constexpr bool SHARED_KEYS = BOXES > 2; /* by the warpgroups: each owns dK or dV of them */
 constexpr bool BY_COLUMNS = BOXES > 1;  /* a part of dQ: 64 columns; else half of the rows */
 constexpr int DQ_PARTS = BY_COLUMNS ? BOXES : 2, DQ_ROWS = BY_COLUMNS ? M : M / 2;
-constexpr unsigned TURN_ENDS = SHARED_KEYS ? 2 : DIM16 / 16; /* by the warps that have the same rows */
+constexpr unsigned TURN_ENDS = SHARED_KEYS ? 2 : 1; /* by the warpgroups, or by the warp that sends dQ */
 static_assert((FA_FEATURES & FA_FEATURE_BACKWARD) != 0, "wgmma_backward: computes gradients, for --op backward");
 static_assert(FA_DIM % 8 == 0 && FA_DIM >= 16 && FA_DIM <= 256, "dim must be a multiple of 8 from 16 to 256");
 static_assert(FA_DIM_V % 8 == 0 && FA_DIM_V >= 16 && FA_DIM_V <= FA_DIM,
@@ -45,13 +46,15 @@ constexpr int S_AT = DQ_AT + 2 * DQ_BYTES, ROWS_AT = S_AT + (SHARED_KEYS ? M * N
 constexpr int BARS_AT = ROWS_AT + DO_STAGES * M * 8;
 constexpr int SMEM_BYTES = 1024 + BARS_AT + 8 * (1 + 2 * STAGES + (SHARED_KEYS ? 2 * DO_STAGES : 0));
 constexpr int SUM_COLUMNS = DIM_PAD + DIM_PAD_V; /* of dK, then of dV, in FP32 from the base on */
-static_assert(SPLITS == 1 || N * SUM_COLUMNS * 4 <= ROWS_AT, "wgmma_backward: a block's dK and dV must fit");
+static_assert(SPLITS == 1 || N * SUM_COLUMNS * 4 <= (SHARED_KEYS ? ROWS_AT : DQ_AT),
+              "wgmma_backward: a block's dK and dV must fit");
 constexpr int LOADERS = 128, CONSUMERS = 256;
 constexpr int PRODUCER_REGISTERS = 24, CONSUMER_REGISTERS = 240;
 constexpr bool CAUSAL_ALONE = FA_CAUSAL && !HAS_FIRST_KEY && !HAS_VARLEN;
 
-/* Named barriers: dS is written; S^T is; dS is, by the warpgroup itself. */
-enum { BAR_DS = 1, BAR_S = 2, BAR_OWN_DS = 3 };
+/* Named barriers: dS is written; S^T is; dS is, by the warpgroup itself. A warpgroup's part of dQ is written, and has
+ * been sent (+ 2). */
+enum { BAR_DS = 1, BAR_S = 2, BAR_OWN_DS = 3, BAR_DQ = 4 };
 
 /* Addresses in shared memory. full: a stage has landed; empty: it has been used. */
 struct shared_layout {
@@ -298,91 +301,5 @@ __device__ __forceinline__ void store_ds(unsigned box_at, const unsigned (&pairs
         const int query = i * 16 + lane / 16 * 8 + lane % 8;
         stmatrix_x4_trans_at(box_at + query * BOX_ROW_BYTES + (chunk ^ lane % 8) * 16,
                              reinterpret_cast<const unsigned(&)[4]>(pairs[4 * i]));
-    }
-}
-
-/* Ends the turn that add_dq began, if any, once its sums are in memory: by now they mostly are. */
-__device__ __forceinline__ void end_turn(unsigned *&turn_g)
-{
-    if constexpr (DETERMINISTIC) {
-        if (turn_g != nullptr) {
-            bulk_wait_done();
-            add_release(turn_g, 1);
-            turn_g = nullptr;
-        }
-        __syncwarp();
-    }
-}
-
-/* With shared keys: adds the part of dQ to the sums, each warp its 16 rows, through shared memory. With --deterministic
- * it waits for so many turns of tiles of keys at these rows; the lane that does gets the turn that it must end. */
-__device__ __forceinline__ unsigned *add_dq(const float (&dq)[32], const gradient_rows &rows, unsigned char *dq_s,
-                                            int row0, int seq_q, unsigned turns, int part, int thread)
-{
-    const int lane = thread % 32, column0 = part * 64;
-    const int columns = DIM16 % 64 == 0 ? 64 : smaller(DIM16 - column0, 64);
-    const int first_row = row0 + thread / 32 * 16;
-    float *warp_s = reinterpret_cast<float *>(dq_s) + thread / 32 * 16 * 64;
-    const bool elected = elect_one();
-    if (elected)
-        tma_store_wait_read(); /* of the part before */
-    __syncwarp();
-#pragma unroll
-    for (int i = 0; i < 32; i += 2) {
-        const int row = lane / 4 + i / 2 % 2 * 8, column = i / 4 * 8;
-        if (column < columns)
-            *reinterpret_cast<float2 *>(warp_s + row * columns + dq_place(row, column, columns) + lane % 4 * 2) =
-                make_float2(dq[i], dq[i + 1]);
-    }
-    fence_async_proxy();
-    __syncwarp();
-    unsigned *turn_g = nullptr;
-    if (elected) {
-        const int count = smaller(seq_q - first_row, 16);
-        if (DETERMINISTIC && count > 0) {
-            turn_g = rows.turn_g + first_row;
-            if (turns > 0)
-                wait_for_turn(turn_g, TURN_ENDS * turns);
-        }
-        if (count > 0)
-            bulk_add_floats(rows.dq_g + first_row * static_cast<fa_i64>(DIM16) + column0 +
-                                dq_moved(rows, first_row, column0),
-                            smem_address(warp_s), count * columns * 4);
-        tma_store_commit();
-    }
-    return turn_g;
-}
-
-/* The same for dQ^T: a warp adds 16 columns of the part's rows, as its registers lie, from row0 of to_g on. */
-__device__ __forceinline__ void add_transposed_dq(const float (&dq)[DQ_ROWS / 2], float *to_g, unsigned char *warp_s,
-                                                  int row0, int seq_q, bool there, unsigned *turn_g, unsigned turns)
-{
-    const int lane = threadIdx.x % 32, count = smaller(seq_q - row0, DQ_ROWS);
-    const bool elected = elect_one();
-    if (elected)
-        tma_store_wait_read(); /* of the tile before */
-    __syncwarp();
-    if (count == DQ_ROWS) {
-#pragma unroll
-        for (int i = 0; i < DQ_ROWS / 8; ++i)
-            *reinterpret_cast<float4 *>(warp_s + i * 512 + lane * 16) =
-                make_float4(dq[4 * i], dq[4 * i + 1], dq[4 * i + 2], dq[4 * i + 3]);
-    } else {
-#pragma unroll
-        for (int i = 0; i < DQ_ROWS / 2; ++i) {
-            const int eight = i / 4 * 8, row = eight + lane % 4 * 2 + i % 2, column = i / 2 % 2 * 8 + lane / 4;
-            if (eight + 8 <= count)
-                *reinterpret_cast<float *>(warp_s + eight * 64 + lane * 16 + i % 4 * 4) = dq[i];
-            else if (row < count)
-                *reinterpret_cast<float *>(warp_s + row * 64 + column * 4) = dq[i];
-        }
-    }
-    fence_async_proxy();
-    __syncwarp();
-    if (elected && there) {
-        if (DETERMINISTIC && turns > 0)
-            wait_for_turn(turn_g, TURN_ENDS * turns);
-        bulk_add_floats(to_g + row0 * 16, smem_address(warp_s), count * 64);
-        tma_store_commit();
     }
 }

@@ -3,10 +3,11 @@
 
 #include "wgmma/backward.cuh"
 
-/* Stores dV, or dK, which is `scale` times the sums. A warp makes whole lines of its 16 rows in its share of dq_at. */
+/* Stores dV, or dK, which is `scale` times the sums. A warp makes whole lines of its 16 rows in its own shared memory:
+ * boxes at warp_s and box_step bytes further on. */
 template <bool DV, int REGISTERS>
 __device__ __forceinline__ void store_sums(const float (&sums)[REGISTERS], const fa_params &p, const key_block &block,
-                                           int first_key, unsigned dq_at, int thread)
+                                           int first_key, unsigned warp_s, int box_step, int thread)
 {
     const fa_i64 *strides = p.grad_stride[DV ? 3 : 2];
     const int lane = thread % 32, warp_row = thread / 32 * 16, columns = (DV ? FA_DIM_V : FA_DIM) - lane % 8 * 8;
@@ -14,11 +15,10 @@ __device__ __forceinline__ void store_sums(const float (&sums)[REGISTERS], const
     fa_element *rows_g = key_rows(DV ? p.dv : p.dk, block.seq, strides[0], strides[1], strides[2], block.kv_head) +
                          (first_key + warp_row) * strides[2] + lane % 8 * 8;
     const float factor = DV ? 1.0f : p.scale;
-    __syncwarp(); /* what was there has been read */
 #pragma unroll
     for (int box = 0; box < REGISTERS / 32; ++box) {
-        const unsigned box_at = dq_at + (SHARED_KEYS ? (warp_row * 2 + box % 2 * 16) * BOX_ROW_BYTES
-                                                     : thread / 32 * (DQ_BYTES / 4) + box % 2 * 16 * BOX_ROW_BYTES);
+        const unsigned box_at = warp_s + box % 2 * box_step;
+        __syncwarp(); /* what was there has been read */
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
             const float *from = sums + box * 32 + i * 8;

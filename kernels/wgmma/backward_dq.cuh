@@ -1,0 +1,130 @@
+/* How parts of dQ reach the sums in the workspace: through shared memory, by bulk reductions. */
+#pragma once
+
+#include "wgmma/backward.cuh"
+
+/* Ends the turn that add_dq began, if any, once its sums are in memory: by now they mostly are. */
+__device__ __forceinline__ void end_turn(unsigned *&turn_g)
+{
+    if constexpr (DETERMINISTIC) {
+        if (turn_g != nullptr) {
+            bulk_wait_done();
+            add_release(turn_g, 1);
+            turn_g = nullptr;
+        }
+        __syncwarp();
+    }
+}
+
+/* With shared keys: adds the part of dQ to the sums, each warp its 16 rows, through shared memory. With --deterministic
+ * it waits for so many turns of tiles of keys at these rows; the lane that does gets the turn that it must end. */
+__device__ __forceinline__ unsigned *add_dq(const float (&dq)[32], const gradient_rows &rows, unsigned char *dq_s,
+                                            int row0, int seq_q, unsigned turns, int part, int thread)
+{
+    const int lane = thread % 32, column0 = part * 64;
+    const int columns = DIM16 % 64 == 0 ? 64 : smaller(DIM16 - column0, 64);
+    const int first_row = row0 + thread / 32 * 16;
+    float *warp_s = reinterpret_cast<float *>(dq_s) + thread / 32 * 16 * 64;
+    const bool elected = elect_one();
+    if (elected)
+        tma_store_wait_read(); /* of the part before */
+    __syncwarp();
+#pragma unroll
+    for (int i = 0; i < 32; i += 2) {
+        const int row = lane / 4 + i / 2 % 2 * 8, column = i / 4 * 8;
+        if (column < columns)
+            *reinterpret_cast<float2 *>(warp_s + row * columns + dq_place(row, column, columns) + lane % 4 * 2) =
+                make_float2(dq[i], dq[i + 1]);
+    }
+    fence_async_proxy();
+    __syncwarp();
+    unsigned *turn_g = nullptr;
+    if (elected) {
+        const int count = smaller(seq_q - first_row, 16);
+        if (DETERMINISTIC && count > 0) {
+            turn_g = rows.turn_g + first_row;
+            if (turns > 0)
+                wait_for_turn(turn_g, TURN_ENDS * turns);
+        }
+        if (count > 0)
+            bulk_add_floats(rows.dq_g + first_row * static_cast<fa_i64>(DIM16) + column0 +
+                                dq_moved(rows, first_row, column0),
+                            smem_address(warp_s), count * columns * 4);
+        tma_store_commit();
+    }
+    return turn_g;
+}
+
+/* A warp's 16 columns of the part of dQ^T to shared memory, as its registers lie, once the tile before was sent. */
+__device__ __forceinline__ void put_transposed_dq(const float (&dq)[DQ_ROWS / 2], unsigned char *warp_s, int count,
+                                                  int group, bool first)
+{
+    const int lane = threadIdx.x % 32;
+    if (!first)
+        bar_sync(BAR_DQ + 2 + group, 128 + 32);
+    if (count >= DQ_ROWS) {
+#pragma unroll
+        for (int i = 0; i < DQ_ROWS / 8; ++i)
+            *reinterpret_cast<float4 *>(warp_s + i * 512 + lane * 16) =
+                make_float4(dq[4 * i], dq[4 * i + 1], dq[4 * i + 2], dq[4 * i + 3]);
+    } else {
+#pragma unroll
+        for (int i = 0; i < DQ_ROWS / 2; ++i) {
+            const int eight = i / 4 * 8, row = eight + lane % 4 * 2 + i % 2, column = i / 2 % 2 * 8 + lane / 4;
+            if (eight + 8 <= count)
+                *reinterpret_cast<float *>(warp_s + eight * 64 + lane * 16 + i % 4 * 4) = dq[i];
+            else if (row < count)
+                *reinterpret_cast<float *>(warp_s + row * 64 + column * 4) = dq[i];
+        }
+    }
+    fence_async_proxy();
+    bar_arrive(BAR_DQ + group, 128 + 32);
+}
+
+/* The warp that sends dQ: adds what the warpgroups leave in shared memory to the sums, four boxes of 16 columns each.
+ * With --deterministic a tile waits for so many turns of tiles of keys at these rows. */
+__device__ __forceinline__ void send_dq(const fa_params &p, const key_block &block, unsigned dq_at)
+{
+    query_loop loop = first_query_tile(p, block);
+    const int lane = threadIdx.x % 32, seq_q = block.seq.seq_q;
+    const gradient_rows rows = gradients_of(p, block.seq, loop.head, block.kv_head, loop.group);
+    float *head_g = rows.dq_g + lane % 4 * 16 + dq_moved(rows, 0, lane % 4 * 16);
+    unsigned *turn_g = rows.turn_g;
+#pragma unroll 1
+    for (; loop.left > 0; advance(loop, block)) {
+        const int row0 = loop.tile * M;
+        if (DETERMINISTIC) {
+            const unsigned turns = turn_of(p, block, row0);
+            if (lane == 0 && turns > 0)
+                wait_for_turn(turn_g + row0, turns);
+            __syncwarp();
+        }
+#pragma unroll
+        for (int group = 0; group < 2; ++group) {
+            bar_sync(BAR_DQ + group, 128 + 32);
+            const int first = row0 + (BY_COLUMNS ? 0 : group * DQ_ROWS), count = smaller(seq_q - first, DQ_ROWS);
+            if (lane < smaller(DIM16 / 16 - (BY_COLUMNS ? group * 4 : 0), 4) && count > 0) {
+                bulk_add_floats(head_g + first * 16 + (BY_COLUMNS ? group * 64 * rows.all : 0),
+                                dq_at + group * DQ_BYTES + lane * (DQ_BYTES / 4), count * 64);
+                tma_store_commit();
+            }
+        }
+        if (lane < 4)
+            tma_store_wait_read();
+        __syncwarp();
+#pragma unroll
+        for (int group = 0; group < 2 && loop.left > 1; ++group)
+            bar_arrive(BAR_DQ + 2 + group, 128 + 32);
+        if (DETERMINISTIC) {
+            if (lane < 4)
+                bulk_wait_done();
+            __syncwarp();
+            if (lane == 0)
+                add_release(turn_g + row0, 1);
+        }
+        if (loop.tile + 1 == block.end) { /* the next head */
+            const int rows_of_head = HAS_VARLEN ? p.total_q : p.seq_q;
+            head_g += rows_of_head * static_cast<fa_i64>(16), turn_g += rows_of_head;
+        }
+    }
+}
