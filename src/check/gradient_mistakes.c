@@ -125,6 +125,21 @@ static bool guess_any_factor(const scene *s, char *text, size_t size)
     return true;
 }
 
+/* The right columns in the places of others. */
+static bool guess_turn(const scene *s, char *text, size_t size)
+{
+    for (int32_t by = 1; by <= 32 && by < s->columns && s->tensor != FA_GRAD_DSINKS; by *= 2) {
+        for (int32_t n = 0; n < s->count; n++)
+            for (int32_t d = 0; d < s->columns; d++)
+                s->made[n * s->columns + d] = (d ^ by) < s->columns ? expected_row(s, n)[d ^ by] : 0.0;
+        if (explains(s)) {
+            fa_append_text(text, size, "columns change places: is a fragment or swizzle off?");
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool guess_slip(const scene *s, char *text, size_t size)
 {
     const fa_problem *p = s->problem;
@@ -217,7 +232,7 @@ void fa_gradient_diagnose(const fa_problem *problem, int32_t tensor, const fa_gr
     else if (s.zeros)
         fa_append_text(text, size, "zeros");
     else if (s.count > 0 && !guess_factor(&s, text, size) && !guess_slip(&s, text, size) &&
-             !guess_heads(&s, text, size) && !guess_any_factor(&s, text, size))
+             !guess_heads(&s, text, size) && !guess_turn(&s, text, size) && !guess_any_factor(&s, text, size))
         fa_append_text(text, size, "values follow no simple rule");
     free(s.got);
     free(s.made);
