@@ -85,11 +85,3 @@ def peers_points:
     group_by(.problem.seq_q)[] | . as $pairs | .[0].problem |
     [.seq_q, per($pairs | map(.p50_us) | mean),
         per($columns.peers[].vs as $vs | [$pairs[] | select(.vs == $vs).vs_p50_us][0])] | @tsv;
-
-# The points of the ladder on $problem, a line per kernel: its name, the measured time, then the percent of that
-# time that the code keeps each pipe busy at least, by tensor, mufu, fma, alu, shared, issue and l2.
-def pipe_bars:
-    rungs | map(select(.problem == $problem)) | sort_by(-.us) | .[] |
-    (.us * (.mhz // .clock_mhz_max) / 100) as $percent |
-    [(.kernel | gsub("_"; "\\_")), "\(.us | if . >= 100 then round else . * 10 | round / 10 end) us",
-        (.pipe_clocks | (.tensor, .mufu, .fma, .alu, .shared, .issue, .l2) / $percent)] | @tsv;

@@ -188,9 +188,6 @@ bounds() {
     echo '<p>The bound is the time below which this machine code cannot run: the busiest of its units, counted from the
 instructions. 100 % is at the bound; a run above 100 % would be an error of the bound.</p>'
     zcat -f "$dir/bound.json.points.jsonl.gz" | jq -s 'map(select(.us and .bound_us))' >"$work/bounds"
-    picture bound bound.json.points.jsonl "Measured times over their bounds; on the line is at the bound."
-    picture pipes bound.json.points.jsonl "The rungs of the ladder by pipe: the tallest bar is the bound, the line
-at 100 % the measured time."
     headings='#tensor us|#mufu us|#fma us|#alu us|#shared us|#issue us|#l2 us'
     table "kernel|B,H,S,D|#p50 us|#bound us|$headings|what binds" pipe_rows "$work/bounds"
     headings='#points|#least %|#median %|#most %|#below the bound'
