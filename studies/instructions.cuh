@@ -23,6 +23,7 @@ enum kind {
     VIMNMX,
     HMNMX2,
     F2FP,
+    F2FP_E4M3,
     EX2,
     RCP,
     LG2,
@@ -99,6 +100,11 @@ __device__ __forceinline__ void one(registers &x, int i)
         asm volatile("max.f16x2 %0,%0,%1;" : "+r"(u) : "r"(x.h));
     if (KIND == F2FP)
         asm volatile("{.reg .f32 t; mov.b32 t,%0; cvt.rn.f16x2.f32 %0,t,%1;}" : "+r"(u) : "f"(x.c));
+    if (KIND == F2FP_E4M3)
+        asm volatile(
+            "{.reg .f32 t; .reg .b16 lo; mov.b32 t,%0; cvt.rn.satfinite.e4m3x2.f32 lo,t,%1; mov.b32 %0,{lo,lo};}"
+            : "+r"(u)
+            : "f"(x.c));
     if (KIND == EX2)
         asm volatile("ex2.approx.ftz.f32 %0,%0;" : "+f"(f));
     if (KIND == RCP)
