@@ -11,22 +11,36 @@ static double waited_s;
 
 double fa_gpu_lock_waited_s(void) { return waited_s; }
 
+static int open_lock(const char *bus_id, const char *what)
+{
+    char *path = fa_format("/tmp/fa_bench-%s.%s", bus_id, what);
+    const int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (file >= 0)
+        fchmod(file, 0666); /* whatever the umask: other users share the lock */
+    free(path);
+    return file;
+}
+
+/* Whoever waits for the lock holds the turn: those that share the GPU do not pass one that wants it alone. What is held
+ * is given back before, since the one who has the turn may wait for it. */
 void fa_gpu_lock(const char *bus_id, fa_gpu_lock_mode mode)
 {
-    static int lock = -1;
-    static const int operations[] = {
-        [FA_GPU_LOCK_NONE] = LOCK_UN, [FA_GPU_LOCK_SHARED] = LOCK_SH, [FA_GPU_LOCK_EXCLUSIVE] = LOCK_EX};
-    if (bus_id[0] == '\0')
+    static int lock = -1, turn = -1;
+    static fa_gpu_lock_mode held = FA_GPU_LOCK_NONE;
+    if (bus_id[0] == '\0' || mode == held)
         return;
-    if (lock < 0) {
-        char *path = fa_format("/tmp/fa_bench-%s.lock", bus_id);
-        lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-        if (lock >= 0)
-            fchmod(lock, 0666); /* whatever the umask: other users share the lock */
-        free(path);
-    }
+    lock = lock < 0 ? open_lock(bus_id, "lock") : lock;
+    turn = turn < 0 ? open_lock(bus_id, "turn") : turn;
+    held = mode;
+    if (lock < 0)
+        return;
     const double asked_s = fa_now_s();
-    if (lock >= 0)
-        flock(lock, operations[mode]);
+    const int operation = mode == FA_GPU_LOCK_EXCLUSIVE ? LOCK_EX : LOCK_SH;
+    flock(lock, LOCK_UN);
+    if (mode == FA_GPU_LOCK_NONE)
+        return;
+    flock(turn, operation);
+    flock(lock, operation);
+    flock(turn, LOCK_UN);
     waited_s += fa_now_s() - asked_s;
 }

@@ -72,8 +72,10 @@ static const char *bus_of_this_test(const char *more)
 static void forget(const char *bus)
 {
     char path[64];
-    snprintf(path, sizeof path, "/tmp/fa_bench-%s.lock", bus);
-    unlink(path);
+    for (int i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "/tmp/fa_bench-%s.%s", bus, i == 0 ? "lock" : "turn");
+        unlink(path);
+    }
 }
 
 TEST(one_times_alone)
@@ -101,11 +103,15 @@ TEST(any_number_check_at_once)
     assert_true(has_the_lock(&a, AT_LAST_MS));
     assert_true(has_the_lock(&b, AT_LAST_MS));
     other timing = start(bus, FA_GPU_LOCK_EXCLUSIVE);
-    assert_false(has_the_lock(&timing, A_WHILE_MS));
+    assert_false(has_the_lock(&timing, 5 * A_WHILE_MS));
+    other late = start(bus, FA_GPU_LOCK_SHARED);
+    assert_false(has_the_lock(&late, A_WHILE_MS)); /* it does not pass the one that waits */
     end(&a);
     end(&b);
     assert_true(has_the_lock(&timing, AT_LAST_MS));
     end(&timing);
+    assert_true(has_the_lock(&late, AT_LAST_MS));
+    end(&late);
     forget(bus);
 }
 
