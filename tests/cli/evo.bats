@@ -56,7 +56,7 @@ swept() {
     [ "$a" != "$(sweep --kernel light --strategy random --budget 9 --seed 4 --dry-run)" ]
 }
 
-@test "the last third of a space is handed out by the time that it takes to compile, longest first" {
+@test "evo begins beside the tile that the registry would take; others end with what compiles longest" {
     PYTHONPATH=scripts/lib/evo python3 -c '
 from propose import Proposer, every, point_of
 space = {"m": [16, 32, 64], "n": [16, 32, 64], "warps": [1, 2, 4, 8]}
@@ -69,6 +69,13 @@ for strategy in "grid", "random":
             proposer.tell({"knobs": text, "status": "infeasible", "cold_s": seconds(text)})
     assert sorted(handed) == sorted(every(space)) and handed[:25] != sorted(handed[:25], key=seconds, reverse=True)
     assert handed[25:] == sorted(handed[25:], key=seconds, reverse=True), handed[25:]
+for strategy, least, most in ("evo", 4, 6), ("random", 0, 1):
+    proposer = Proposer({"m": [16, 32, 64], "n": list(range(99))}, strategy, 1)
+    proposer.start = "m=32,n=50"
+    proposer.tell({"knobs": proposer.start, "status": "pending"})
+    batch = proposer.propose(12)
+    assert len(set(batch)) == 12 and proposer.start not in batch
+    assert least <= len(set(batch) & set(proposer.neighbours(point_of(proposer.start)))) <= most, (strategy, batch)
 '
 }
 

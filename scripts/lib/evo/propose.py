@@ -28,6 +28,7 @@ class Proposer:
         self.space, self.strategy, self.seed = space, strategy, seed
         self.all, self.known, self.passed, self.told = every(space), set(), [], 0
         self.compiled = collections.defaultdict(list)  # seconds, by knob and value
+        self.start = ""  # the tile that the registry would take, where it is known
 
     def tell(self, result):
         """{"knobs", "status", "p50_us"}; the status is "pending" when a candidate is handed out."""
@@ -46,12 +47,14 @@ class Proposer:
             return sorted(untried, key=self.compile_time, reverse=True)[:count]
         if self.strategy == "grid":
             return untried[:count]
-        if self.strategy == "random" or len(parents) < 4:
-            return random.Random(self.seed).sample(untried, min(count, len(untried)))
-        rng = random.Random(self.seed + self.told)
-        near = [text for text in self.neighbours(parents[0]) if text not in self.known]
+        begins = self.strategy == "random" or len(parents) < 4
+        rng, best = random.Random(self.seed + (0 if begins else self.told)), parents[:1]
+        if begins:
+            best = [point_of(self.start)] if self.strategy == "evo" and self.start else []
+        near = [text for point in best for text in self.neighbours(point) if text not in self.known]
         born = rng.sample(near, min((count + 2) // 3, len(near)))
-        self.add_children(born, parents, count, rng)
+        if not begins:
+            self.add_children(born, parents, count, rng)
         rest = [text for text in untried if text not in born]
         return born + rng.sample(rest, min(count - len(born), len(rest)))
 

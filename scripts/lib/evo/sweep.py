@@ -436,8 +436,9 @@ def search(options):
         return Here(ours, options.pool, options.gpus, gpu.emulated, probe, first)
 
     workers = workers_for(candidates[0], first) if first else None
-    for subject in subjects:
+    for subject, proposer in zip(subjects, proposers):
         subject.locate(gpu)
+        proposer.start = subject.default_tile
     log = open_log(options, gpu)
     for subject, ours, proposer in zip(subjects, candidates, proposers):
         ours.settle(log, subject.place, gpu.facts)
