@@ -142,27 +142,35 @@ grep -aqE '^(public|hidden)' "${opt[problems]}" || die 2 "no problem in ${opt[pr
 # Native code may write where fa_bench writes, or kill it.
 # shellcheck disable=SC2016 # jq's
 broken='{schema: "fa_bench.result/1", status: "error", reason: $why}'
-# Runs the lines of $work/NAME.list ("VISIBLE OPTIONS") until one does not pass; records to $work/NAME.jsonl.
-run_stage() { # NAME COMMON-OPTIONS...
-    local name=$1 record records pid code=0 lines
-    shift
-    sed -E 's/^[a-z]+ //' "$work/$name.list" >"$work/$name.runs"
-    : >"$work/$name.jsonl"
-    : >"$work/$name.err"
-    exec {records}< <(exec "${dies_with_us[@]}" "$bench" --runs "$work/$name.runs" "$@" --quiet --json - \
-        2>"$work/$name.err")
-    pid=$!
+# Starts the runs of $work/NAME.list ("VISIBLE OPTIONS"), if any; several stages are at work at once.
+declare -A records=() processes=()
+begin() { # NAME COMMON-OPTIONS...
+    local from name=$1
+    [[ -s $work/$1.list ]] || return 0
+    sed -E 's/^[a-z]+ //' "$work/$1.list" >"$work/$1.runs"
+    exec {from}< <(exec "${dies_with_us[@]}" "$bench" --runs "$work/$1.runs" "${@:2}" --quiet --json - \
+        2>"$work/$1.err")
+    records[$name]=$from processes[$name]=$!
+}
+end_process() { # NAME: also where it is at work
+    local from=${records[$1]}
+    kill "${processes[$1]}" 2>/dev/null || true
+    exec {from}<&-
+    wait "${processes[$1]}" 2>/dev/null || code=$?
+    unset "processes[$1]"
+}
+# Takes the records of a stage that was begun, until a run does not pass, to $work/NAME.jsonl.
+run_stage() { # NAME
+    local name=$1 record code=0 lines
     progress "$name: run 1 of $(wc -l <"$work/$name.runs")"
-    while read -r -u "$records" record; do
+    while read -r -u "${records[$name]}" record; do
         echo "$record" >>"$work/$name.jsonl"
         progress "$name: $(wc -l <"$work/$name.jsonl") of $(wc -l <"$work/$name.runs") runs done"
         [[ $record != *'"status":"usage"'* ]] || die 2 "fa_bench refuses a run: $(jq -r .reason <<<"$record")"
         [[ $record == *'"status":"pass"'* ]] || jqf score/left_out -e <<<"$record" >/dev/null 2>&1 || break
     done
     progress
-    kill "$pid" 2>/dev/null || true
-    exec {records}<&-
-    wait "$pid" 2>/dev/null || code=$?
+    end_process "$name"
     lines=$(wc -l <"$work/$name.runs")
     if ! jqf score/are_records -es --argjson lines "$lines" "$work/$name.jsonl" >/dev/null 2>&1; then
         jq -nc "$broken" --arg why "the kernel wrote among the records of fa_bench" >"$work/$name.jsonl"
@@ -182,8 +190,15 @@ run_stage() { # NAME COMMON-OPTIONS...
 wants() { # STAGE: it is asked for, and nothing before it has failed
     [[ ,${opt[stages]}, == *,$1,* && -z $refused && $failed -eq 0 ]]
 }
-asked() { # STAGE: its problems, if any, and fa_bench's options on top of the defaults here
-    [[ ! -s $work/$1.list ]] || run_stage "$1" --source "$candidate" "${@:2}" "${own_knobs[@]}" "${more[@]}" || failed=1
+ask() { # STAGE: its problems, if any, with fa_bench's options on top of the defaults here
+    begin "$1" --source "$candidate" "${@:2}" "${own_knobs[@]}" "${more[@]}"
+}
+take() { # STAGE LATER...: its failure is the evaluation's, and what is at work for later stages counts as not run
+    local name code
+    [[ ! -v processes[$1] ]] || run_stage "$1" || failed=1
+    [[ -n $refused || $failed -eq 1 ]] || return 0
+    for name in "${!processes[@]}"; do end_process "$name"; done
+    for name in "${@:2}"; do : | tee "$work/$name.list" >"$work/$name.jsonl"; done
 }
 failed=0
 dies_with_us=(setpriv --pdeathsig TERM) # a kernel that hangs does not outlive a script that is killed
@@ -191,59 +206,67 @@ command -v setpriv >/dev/null || dies_with_us=()
 read -ra own_knobs <<<"$knobs"
 touch "$work"/{emulator,race,compile,gpu,incumbent}.{list,jsonl}
 
-if [[ ,${opt[stages]}, =~ ,(compile|gpu), ]]; then # a GPU, by the record of a small run beside the emulator's
+gpu=null arch=${opt[arch]:-sm_89}
+if [[ ,${opt[stages]}, =~ ,(compile|gpu), ]]; then
+    gpu=$("$bench" --device cuda --select --quiet --json - 2>/dev/null |
+        jq -c 'select(.status != "not_run") | .device | values | {name, arch}') || true
+    gpu=${gpu:-null}
     # shellcheck source=scripts/lib/gpu.sh
     . "$here/lib/gpu.sh"
-    exec {probed}< <(gpu_probe "$bench")
+    [[ -n ${opt[arch]} || ! $gpu =~ '"arch":"'(sm_[0-9]+) ]] || arch=$(gpu_target "${BASH_REMATCH[1]}")
 fi
+
+# Emulator, race detector and compilers are at work at once; what they say counts in this order.
 if wants emulator; then
     problems emulator | while read -r line; do
         for schedule in ascending descending greedy random; do echo "$line --schedule $schedule"; done
     done >"$work/emulator.list"
     problems emulator | sed 's/$/ --schedule random/' >"$work/race.list"
-    emulated=(--device emu --check cpu --timeout 60 ${opt[arch]:+--arch "${opt[arch]}"})
-    asked emulator --seeds 2 "${emulated[@]}"
-    if wants emulator; then # the race detector is a process of its own, and slower
-        asked race --race --seeds 1 "${emulated[@]}"
-        sed 's/$/ --race/' "$work/race.list" >>"$work/emulator.list"
-        cat "$work/race.jsonl" >>"$work/emulator.jsonl"
-    fi
+    emulated=(--device emu --check cpu --timeout 60)
+    [[ -z ${opt[arch]} && $gpu == null ]] || emulated+=(--arch "$arch") # what the compile stage compiles, too
+    ask emulator --seeds 2 "${emulated[@]}"
+    ask race --race --seeds 1 "${emulated[@]}"
 fi
-
-gpu=null arch=${opt[arch]:-sm_89}
-if wants compile || wants gpu; then
-    probe=$(cat <&"$probed")
-    gpu=$(jq -c 'select(.status != "not_run") | .device | {name, arch}' <<<"$probe")
-    gpu=${gpu:-null}
-    [[ -n ${opt[arch]} || ! $gpu =~ '"arch":"'(sm_[0-9]+) ]] || arch=$(gpu_target "${BASH_REMATCH[1]}")
-fi
-
 if wants compile; then
     problems gpu >"$work/compile.list"
     of=--kernel rest=${incumbent#*:}
     [[ -z $incumbent_file ]] || of=--source
     [[ $incumbent == *:* ]] || rest=''
     read -ra incumbent_knobs <<<"$(knob_options "$rest")"
-    incumbents=("$of" "${incumbent%%:*}" "${incumbent_knobs[@]}" --compile-only --arch "$arch")
-    if [[ $gpu != null ]] && wants gpu; then # into the cache: runs on a GPU compile one after the other
-        problems gpu | sed -E 's/^[a-z]+ //' >"$work/incumbents.runs"
-        "${dies_with_us[@]}" "$bench" --runs "$work/incumbents.runs" "${incumbents[@]}" --no-bound "${more[@]}" \
-            --timeout 120 --quiet >/dev/null 2>&1 &
-    fi
-    asked compile --compile-only --arch "$arch" "${bound[@]}" --timeout 120
-    wait # for the incumbent's
-    if [[ ${opt[score]} == bound && $failed -eq 0 && -s $work/compile.list ]]; then
-        cp "$work/compile.list" "$work/incumbent.list"
-        run_stage incumbent "${incumbents[@]}" --bound "${more[@]}" ||
-            die 4 "NOT-RUN: no bound of the incumbent $incumbent: $(jq -r '.reason // empty' "$work/incumbent.jsonl")"
+    incumbents=("$of" "${incumbent%%:*}" "${incumbent_knobs[@]}")
+    compiled=(--compile-only --arch "$arch" --timeout 120)
+    ask compile "${compiled[@]}" "${bound[@]}"
+    if [[ $gpu != null ]] && wants gpu; then # into the cache: the incumbent, and what checks and times on this GPU
+        cp "$work/compile.list" "$work/beside.list"
+        begin beside "${incumbents[@]}" "${compiled[@]}" --no-bound "${more[@]}"
+        head -n 1 "$work/compile.list" >"$work/first.list"
+        begin first "${incumbents[@]}" --device cuda --no-bound --seeds 1 --warmup-ms 0 --max-time 0.01 "${more[@]}"
     fi
 fi
 
-if wants gpu && [[ $gpu != null ]]; then
+take emulator race compile
+compiles=1
+[[ ! -v processes[compile] ]] || run_stage compile || compiles=0
+[[ ! -v processes[beside] ]] || { cat <&"${records[beside]}" >"$work/beside.jsonl" && end_process beside; }
+if [[ $gpu != null && $compiles -eq 1 ]] && wants gpu; then # the race detector takes longest: the GPU need not wait
     problems gpu >"$work/gpu.list"
-    asked gpu --device cuda --arch "$arch" --vs "${incumbent_file:+source:}$incumbent" --timeout 120 \
-        --no-bound --warmup-ms 500 --max-time 0.5
+    ask gpu --device cuda --arch "$arch" --vs "${incumbent_file:+source:}$incumbent" --timeout 120 \
+        --no-bound --warmup-ms 500 --max-time 0.2 --jobs 3
 fi
+take race compile gpu
+if [[ -s $work/race.jsonl ]]; then
+    sed 's/$/ --race/' "$work/race.list" >>"$work/emulator.list"
+    cat "$work/race.jsonl" >>"$work/emulator.jsonl"
+fi
+[[ $compiles -eq 1 ]] || failed=1
+if [[ ${opt[score]} == bound && -s $work/compile.list ]] && wants compile; then
+    cp "$work/compile.list" "$work/incumbent.list"
+    begin incumbent "${incumbents[@]}" "${compiled[@]}" --bound "${more[@]}"
+    run_stage incumbent ||
+        die 4 "NOT-RUN: no bound of the incumbent $incumbent: $(jq -r '.reason // empty' "$work/incumbent.jsonl")"
+fi
+take gpu
+[[ ! -v processes[first] ]] || end_process first
 
 # shellcheck disable=SC2154 # $start is set above
 { read -r lasts && IFS= read -r score; } < <(jqf score/score -nc --slurpfile emulator "$work/emulator.jsonl" \

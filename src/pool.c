@@ -28,6 +28,9 @@ static bool may_use_gpu(const fa_pool *pool, const fa_options *options)
     return options->device == FA_DEVICE_CUDA && !options->compile_only;
 }
 
+/* With --jobs and --device cuda several check and compile at a time; by the lock of the GPU one times, alone on it. */
+static bool shares_gpu(const fa_options *options) { return options->device == FA_DEVICE_CUDA && options->jobs > 1; }
+
 /* A process without a run; NULL when there is none, or a run needs the GPU for itself. */
 static fa_child *free_child(const fa_pool *pool)
 {
@@ -50,12 +53,14 @@ static void begin_runs(fa_pool *pool, size_t index)
 {
     fa_child *child;
     while (pool->begun < pool->known && pool->begun < index + FA_POOL_AHEAD && (child = free_child(pool)) != NULL) {
-        const bool alone = may_use_gpu(pool, &pool->runs->at[pool->begun]->options);
+        const fa_options *options = &pool->runs->at[pool->begun]->options;
+        const bool on_gpu = may_use_gpu(pool, options), alone = on_gpu && !shares_gpu(options);
         if (alone && any_busy(pool))
             return;
-        const int share = pool->cores / pool->jobs;
+        /* On a GPU they wait for each other, and for it, half of the time. */
+        const int share = pool->cores / (alone ? 1 : on_gpu && pool->jobs > 2 ? 2 : pool->jobs);
         pool->alone = alone;
-        fa_child_begin(child, pool->work, pool->runs, pool->begun++, alone ? pool->cores : share > 1 ? share : 1);
+        fa_child_begin(child, pool->work, pool->runs, pool->begun++, share > 1 ? share : 1);
     }
 }
 

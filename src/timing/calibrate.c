@@ -26,14 +26,17 @@ fa_sample_request fa_calibrate_request(const fa_candidate *candidate, const fa_o
     };
 }
 
-/* Time of one launch between events, the least of three, or of two long ones. These are the kernel's first launches. */
+/* What a launch that is long decides does not depend on the clock: it is estimated once, by a single launch. */
+static bool is_long(double us) { return us > FA_LONG_US && us < INFINITY; }
+
+/* Time of one launch between events, the least of three. These are the kernel's first launches. */
 static fa_status estimate(fa_device *device, const fa_sample_request *request, double *us, fa_reason *why)
 {
     fa_sample_request pilot = *request;
     pilot.method = FA_TIMING_EVENT;
     pilot.launches = 1;
-    *us = INFINITY;
-    for (int i = 0; i < 3 && !(i == 2 && *us > FA_LONG_US); i++) {
+    *us = is_long(request->about_us) ? request->about_us : INFINITY;
+    for (int i = 0; i < 3 && !is_long(*us); i++) {
         fa_sample sample;
         FA_TRY(device->sample(device, &pilot, &sample, why));
         *us = fmin(*us, sample.us);

@@ -55,6 +55,14 @@ prepare() {
     [ "$(jq -r .status "$work/r.jsonl" | paste -sd' ')" = "infeasible pass" ]
 }
 
+@test "--jobs: several runs are on a GPU at a time; without it, and where --device does not name it, one" {
+    export FA_STUB=meets FA_STUB_PIPE=$work/pipe
+    mkfifo "$work/pipe"
+    "${on_gpu[@]}" --runs - --jobs 2 <<<$'--dim 16\n--dim 32'
+    run -5 "${on_gpu[@]}" --runs - --timeout 2 <<<$'--dim 16\n--dim 32'
+    run -5 "${on_gpu[@]}" --runs - --timeout 2 --jobs 2 --device auto <<<$'--dim 16\n--dim 32'
+}
+
 @test "the bench's context is current again, whatever the library left" {
     FA_STUB=context "${on_gpu[@]}"
 }

@@ -491,11 +491,11 @@ TEST(a_draw_says_its_lengths)
     const char *const words[3] = {"seed 3 (uniform, scale x 2, bshd)",
                                   "seed 3 (uniform, scale x 2, bshd, shorter sequences)",
                                   "seed 3 (uniform, scale x 2, bshd, lengths in reverse order)"};
-    for (int32_t lengths = 0; lengths < 3; lengths++) {
+    for (int32_t lengths = 0; lengths < 5; lengths++) {
         const fa_draw draw = {
             .seed = 3, .dist = FA_DIST_UNIFORM, .strides = FA_STRIDES_BSHD, .factor = 2.0f, .lengths = lengths};
         fa_draw_describe(&draw, text);
-        assert_string_equal(text, words[lengths]);
+        assert_string_equal(text, words[lengths == 0 ? 0 : 2 - lengths % 2]);
     }
 }
 
@@ -554,6 +554,7 @@ TEST(half_of_the_heads_in_fp8_are_subnormal)
                         of_v = t.scores.v_descale[head] / same.scores.v_descale[head];
             assert_true(of_k == (!v_in_k && head % 2 == 0 ? 512.0f : 1.0f));
             assert_true(of_v == (!v_in_k && head % 2 == 1 ? 512.0f : 1.0f));
+            assert_true(!v_in_k || t.scores.v_descale[head] == t.scores.k_descale[head]);
             assert_true((t.q[head * 32] == 0) == (head == 2)); /* every fifth query */
             for (int i = head * 5 * 32; i < (head + 1) * 5 * 32 && !v_in_k; i++) {
                 const float got = fa_element_to_float(FA_DTYPE_E4M3, t.v[i]) * of_v;

@@ -434,6 +434,7 @@ TEST(a_spec_is_what_the_options_say)
     say_spec(&g, "--kernel light --dtype bf16 --vs light:dtype=fp16", true);
     say_spec(&g, "--kernel light --dtype e4m3 --vs light", true);
     say_spec(&g, "--kernel light --dim 24 --vs light:dtype=e4m3", true);
+    say_spec(&g, "--kernel light --dim 32 --dim-v 24 --vs light:dtype=e4m3", true);
     say_spec(&g, "--kernel light --vs source:examples/plain.cu:m=32", true);
     say_spec(&g, "--kernel light --vs library:./Makefile", true);
     say_spec(&g, "--kernel light --vs nosuch", true);
