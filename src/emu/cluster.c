@@ -184,7 +184,8 @@ void fa_emu_cluster_run(fa_emu_cluster *cluster)
             forget(cluster);
         if (cluster->stopped || living == 0)
             return;
-        cluster->paused = paused > 0 && stuck + paused == living;
+        const bool idle = stuck + paused == living || cluster->idle >= FA_EMU_NEVER * cluster->count;
+        cluster->paused = paused > 0 && idle;
         if (cluster->paused)
             return;
         if (stuck == living && !force(cluster)) {

@@ -80,6 +80,10 @@ typedef struct fa_emu_launch {
     void (*registers_touched)(struct fa_emu_worker *worker, uint64_t address, size_t size, bool write, const void *pc);
 } fa_emu_launch;
 
+/* After so many rounds for each block in which threads only polled, a cluster waits for what another one does, or for
+ * nothing that will be. */
+enum { FA_EMU_NEVER = 2048 };
+
 /* The blocks that run at the same time on one OS thread: a cluster, or one block alone. */
 typedef struct fa_emu_cluster {
     struct fa_emu_worker *block[FA_EMU_MAX_CLUSTER];

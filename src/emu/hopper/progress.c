@@ -97,12 +97,14 @@ bool fa_emu_pending_force(fa_emu_worker *worker)
     return loads > 0;
 }
 
-/* Whether every waiting thread of the cluster waits in it or polls a phase: nothing from outside can help. */
+/* Whether every waiting thread of the cluster waits in it or polls a phase: nothing from outside can help. A block that
+ * is paused has a thread that polls for what another cluster does. */
 static bool all_poll(const fa_emu_cluster *cluster)
 {
     bool all = true;
     for (uint32_t rank = 0; rank < cluster->count; rank++) {
         const fa_emu_worker *worker = cluster->block[rank];
+        all &= !worker->paused;
         for (uint32_t i = 0; i < worker->threads && all; i++) {
             const fa_emu_op *op = worker->fibres[i].op;
             all = op == NULL || op->kind != FA_EMU_YIELD ||
@@ -114,14 +116,14 @@ static bool all_poll(const fa_emu_cluster *cluster)
 
 bool fa_emu_pending_polled(fa_emu_worker *worker)
 {
-    enum { PATIENCE = 32, NEVER = 2048 };
+    enum { PATIENCE = 32 };
     if (worker->pending == NULL || ++worker->cluster->idle % PATIENCE != 0)
         return false;
     if (fa_emu_pending_force(worker)) {
         worker->cluster->idle = 0;
         return false;
     }
-    if (worker->cluster->idle < NEVER * worker->cluster->count || !all_poll(worker->cluster))
+    if (worker->cluster->idle < FA_EMU_NEVER * worker->cluster->count || !all_poll(worker->cluster))
         return false;
     fa_emu_report_stuck(worker);
     worker->stopped = true;
