@@ -471,8 +471,10 @@ TEST(splits_are_chosen)
                                  {1, 16, 16, 128, 65536}, {2, 12, 4, 700, 700},  {1, 32, 8, 257, 16384},
                                  {3, 5, 5, 129, 1025},    {1, 1, 1, 1, 1 << 20}, {1, 44, 44, 128, 3000},
                                  {8, 16, 2, 2, 2047},     {1, 3, 3, 2048, 2048}, {1, 7, 7, 4000, 9000},
-                                 {1, 4, 1, 3, 100},       {1, 2, 2, 3000, 600}};
-    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+                                 {1, 4, 1, 3, 100},       {1, 2, 2, 3000, 600},  {1, 9, 1, 1, 1 << 17},
+                                 {1, 2, 2, 3000, 2900}}; /* the last with a window */
+    enum { SHAPES = sizeof shapes / sizeof *shapes };
+    for (size_t i = 0; i < SHAPES; i++) {
         const int32_t *s = shapes[i], sms[] = {4, 58, 132}, warps[] = {4, 8};
         golden_say(&g, "%d %d/%d %d %d:", s[0], s[1], s[2], s[3], s[4]);
         for (size_t k = 0; k < fa_registry_count(); k++) {
@@ -481,7 +483,9 @@ TEST(splits_are_chosen)
                 continue;
             golden_say(&g, "  %-12s", row->name);
             for (int which = 0; which < 12; which++) {
-                const fa_problem p = {s[0], s[1], s[2], s[3], s[4], 64, which % 2, 0.125f};
+                fa_problem p = {s[0], s[1], s[2], s[3], s[4], 64, which % 2, 0.125f};
+                if (i + 1 == SHAPES)
+                    p.windowed = true, p.window_left = 700, p.window_right = 600;
                 const fa_knobs knobs = {.m = 64, .n = which % 3 ? 128 : 64, .warps = warps[which / 2 % 2]};
                 golden_say(&g, " %d", fa_splits_choose(row, &knobs, &p, sms[which / 4]));
             }
