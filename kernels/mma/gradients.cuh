@@ -1,8 +1,8 @@
 /* What the backward kernels on tensor cores do around fa_kernel: fa_before makes a row's numbers and clears the sums of
  * dQ, fa_after rounds the sums to dQ and sums dsinks.
  *
- * The workspace has four things for each row of each query head: an FP32 row of dQ (DIM16 columns; those past FA_DIM
- * stay zero), log-sum-exp times log2 e, delta = sum of dO O, and a turn. The turn is of the part of dQ that begins with
+ * The workspace has four things for each row of each query head. An FP32 row of dQ has DIM16 columns; those past FA_DIM
+ * stay zero. Then come log-sum-exp times log2 e, delta = sum of dO O, and a turn of the part of dQ that begins with
  * this row. The rows of a K/V head's query heads follow each other. With pack_heads in FA_KERNEL_INFO, FA_M rows for
  * each tile of the launch are enough. */
 #pragma once
@@ -44,13 +44,12 @@ __device__ __forceinline__ int dq_place(int row, int column, int columns)
     return column ^ (row & (columns % 32 == 0 ? 3 : 1)) * 8;
 }
 
-/* With DQ_TRANSPOSED a box has 16 columns, and its sums lie as accumulators of dQ^T do: each 8 rows of a head as
+/* Boxes of 16 columns are transposed: their sums lie as accumulators of dQ^T do, each 8 rows of a head as
  * [8 columns][4 pairs of rows][2: the column, and 8 further on][2 rows]. Rows after the last whole 8 are plain. */
 #ifndef DQ_BOX
 #define DQ_BOX 0
-#define DQ_TRANSPOSED 0
 #endif
-constexpr bool TRANSPOSED = DQ_TRANSPOSED, ALIGNED = DQ_BOX > 0; /* wgmma_backward takes rows on 16 bytes alone */
+constexpr bool TRANSPOSED = DQ_BOX == 16, ALIGNED = DQ_BOX > 0; /* wgmma_backward takes rows on 16 bytes alone */
 /* Blocks of fa_before and fa_after that share a multiprocessor: their loads are what takes time. */
 constexpr int BLOCKS_AROUND = THREADS > 1152 ? 1 : 1152 / THREADS;
 
@@ -138,7 +137,7 @@ __device__ __forceinline__ void prepare_rows(const fa_params &p)
     });
 }
 
-/* The same for DQ_TRANSPOSED: a warp takes 8 rows, a lane two of them in 8 columns. */
+/* The same for transposed boxes: a warp takes 8 rows, a lane two of them in 8 columns. */
 __device__ __forceinline__ void round_transposed_dq(const fa_params &p)
 {
     const fa_i64 *of_dq = p.grad_stride[1];

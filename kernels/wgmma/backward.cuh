@@ -4,10 +4,8 @@
 
 #if FA_DIM <= 128 /* not SHARED_KEYS */
 #define DQ_BOX 16
-#define DQ_TRANSPOSED 1
 #else
 #define DQ_BOX 64
-#define DQ_TRANSPOSED 0
 #endif
 #include "mma/gradients.cuh"
 #include "shared/hopper.cuh"
