@@ -3,8 +3,8 @@
 
 #include "wgmma/backward.cuh"
 
-/* Stores dV, or dK, which is `scale` times the sums. A warp makes whole lines of its 16 rows in its own shared memory:
- * boxes at warp_s and box_step bytes further on. */
+/* Stores dV = sums, or dK = `scale` times the sums. A warp makes whole lines of its 16 rows in two boxes of shared
+ * memory: at warp_s, and box_step bytes further on. */
 template <bool DV, int REGISTERS>
 __device__ __forceinline__ void store_sums(const float (&sums)[REGISTERS], const fa_params &p, const key_block &block,
                                            int first_key, unsigned warp_s, int box_step, int thread)

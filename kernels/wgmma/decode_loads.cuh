@@ -1,5 +1,5 @@
-/* wgmma_decode loads K and V in one of three ways: by TMA, by TMA out of pages, or from an FP8 cache (any page size).
- * FP8 cache: two warps copy the bytes of K and convert them in shared memory, two do so for V, each a half of the keys.
+/* How wgmma_decode loads K and V: by TMA, by TMA out of pages, or from an FP8 cache in pages of any size.
+ * FP8 cache: two warps copy the bytes of K and convert them in shared memory, two those of V. Each has half the keys.
  * They copy boxes of 16 rows by TMA, or rows by cp.async where pages or addresses are not multiples of 16. */
 #pragma once
 
@@ -148,8 +148,8 @@ __device__ __forceinline__ void copy_boxes(const fp8_cache &from, const row_plac
     __syncwarp();
 }
 
-/* The warp's bytes of key tile n, if it is before `end`, to a stage; commits once. Then the tile LOOKED_UP tiles on is
- * looked up. */
+/* Copies the warp's bytes of key tile n to a stage and commits. A tile from `end` on has none. Then finds the rows of
+ * the tile LOOKED_UP tiles on. */
 __device__ __forceinline__ void copy_tile(const fp8_cache &from, row_places &places, int stage, int n, int end)
 {
     const int key0 = n * FA_N + from.first_row, left = from.seq_kv - key0;

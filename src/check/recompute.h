@@ -13,11 +13,11 @@ typedef enum {
     FA_TREE_HIDES_EARLIER
 } fa_tree_reading;
 
-/* Which elements of K or V are taken for others, as by a fragment or swizzle that is off: these bits of key and column
- * are swapped (8: two 8 x 8 blocks of four; 7: a block is transposed), then keys and columns are XORed to them. */
+/* Which elements of K or V are taken for others, as by a fragment or swizzle that is off. */
 typedef struct fa_turn {
-    int32_t swapped, keys, columns;
-    int32_t first; /* added to the column */
+    int32_t swapped;       /* bits of key and column; 8: two 8 x 8 blocks of four, 7: a block is transposed */
+    int32_t keys, columns; /* XORed to them after that */
+    int32_t first;         /* added to the column */
 } fa_turn;
 
 typedef struct fa_recipe {
