@@ -207,12 +207,17 @@ struct scheduler {
     /* Asks for the next ticket. The answer comes a round trip later; next() waits for it. */
     __device__ __forceinline__ int draw() const { return atomicAdd(static_cast<int *>(p.workspace), 1); }
 
-    /* The last block to leave resets the counters. */
+    /* The last block to leave resets the counters. With lengths it may have had no tile: a plain store of a block that
+     * never read the counter would race with the last ticket. */
     __device__ __forceinline__ void leave() const
     {
         int *counters = static_cast<int *>(p.workspace);
         if (atomicAdd(&counters[1], 1) == static_cast<int>(gridDim.x) - 1) {
+#if VARLEN
+            atomicExch(&counters[0], 0);
+#else
             counters[0] = 0;
+#endif
             counters[1] = 0;
         }
     }

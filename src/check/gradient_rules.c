@@ -72,14 +72,20 @@ static double error_of(const judgement *j, double got, double want)
     return isfinite(got) ? fabs(got - want) : INFINITY;
 }
 
-static int64_t count_nonfinite(const judgement *j)
+int64_t fa_gradient_nonfinite(const fa_problem *problem, int32_t tensor, const uint16_t *output, double *of_row)
 {
-    const int64_t rows = fa_gradient_rows(j->problem, j->tensor), columns = j->expected->columns;
+    const judgement j = judgement_of(problem, tensor, output);
+    const int64_t rows = fa_gradient_rows(problem, tensor), columns = fa_gradient_columns(problem, tensor);
     int64_t count = 0;
 #pragma omp parallel for schedule(static) reduction(+ : count) if (rows * columns > 1 << 16)
-    for (int64_t row = 0; row < rows; row++)
-        for (int64_t d = 0, of_row = fa_gradient_row(j->problem, j->tensor, row).used ? columns : 0; d < of_row; d++)
-            count += !isfinite(value_at(j, row * columns + d));
+    for (int64_t row = 0; row < rows; row++) {
+        int64_t in_row = 0;
+        for (int64_t d = 0, of = fa_gradient_row(problem, tensor, row).used ? columns : 0; d < of; d++)
+            in_row += !isfinite(value_at(&j, row * columns + d));
+        count += in_row;
+        if (of_row != NULL)
+            of_row[row] = (double)in_row;
+    }
     return count;
 }
 
@@ -132,7 +138,7 @@ static void measure(judgement *j)
     v->rms = sqrt(squares / elements);
     v->rmse = sqrt(errors / elements);
     v->baseline_rmse = sqrt(base / elements);
-    v->nonfinite = count_nonfinite(j) - infinite;
+    v->nonfinite = fa_gradient_nonfinite(j->problem, j->tensor, j->output, NULL) - infinite;
 }
 
 static void set_limits(judgement *j)

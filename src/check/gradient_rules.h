@@ -33,6 +33,8 @@ fa_gradient_verdict fa_judge_gradient(const fa_problem *problem, int32_t tensor,
 fa_gradient_verdict fa_judge_every_gradient(const fa_problem *problem, int32_t tensor, const fa_gradient *every,
                                             const uint16_t *output, const fa_gradient_verdict *sample,
                                             double *suspects);
+/* How many elements are not finite, and of each stored row. */
+int64_t fa_gradient_nonfinite(const fa_problem *problem, int32_t tensor, const uint16_t *output, double *of_row);
 /* Merges the verdicts of two seeds: the worse one, with the counts of both. */
 void fa_gradient_verdict_merge(fa_gradient_verdict *into, const fa_gradient_verdict *next);
 /* The largest difference between two launches. */

@@ -1,6 +1,7 @@
 /* The expected gradients against central differences of the forward, and the rules that a kernel's are judged by. */
 #include "check/device_reference.h"
 #include "check/gradient_rules.h"
+#include "check/judge.h"
 #include "run/buffers.h"
 #include "unit.h"
 
@@ -246,6 +247,48 @@ TEST(infinities_are_right_where_the_type_ends)
     assert_false(judge(&b, FA_GRAD_DV).passed);
     elements[beyond] = FA_POISON;
     assert_false(judge(&b, FA_GRAD_DV).passed);
+}
+
+/* A row of keys that is not in the sample. */
+TEST(infinities_outside_the_sample_are_judged_by_the_cpu)
+{
+    fa_problem problem = {1, 1, 1, 4096, 1100, 256, false, 1.0f};
+    CLEANUP(close_bench) bench b = open_bench(&problem, false);
+    for (size_t i = 0; i < fa_problem_o_count(&b.problem); i++)
+        b.tensors.dout[i] = fa_float_to_half(8192.0f * fa_half_to_float(b.tensors.dout[i]));
+    fa_gradients_free(&b.expected);
+    b.expected = fa_gradients_make(&b.problem, &b.tensors, b.forward, 16, 16, 1);
+    memset(b.output, 0, fa_gradient_offset(&b.problem, FA_GRADS) * sizeof *b.output);
+    write_right(&b);
+    const fa_gradient *dk = &b.expected.of[FA_GRAD_DK];
+    int64_t row = 0, beyond = -1, *none = fa_alloc(sizeof *none), *one = fa_alloc(sizeof *one);
+    while (row < dk->row_count && dk->rows[row] == row)
+        row++;
+    *one = row;
+    CLEANUP(fa_gradients_free)
+    fa_gradients more = fa_gradients_of_rows(&b.problem, &b.tensors, b.forward, none, 0, one, 1);
+    uint16_t *elements = b.output + fa_gradient_offset(&b.problem, FA_GRAD_DK) + row * problem.dim;
+    for (int32_t d = 0; d < problem.dim; d++) {
+        elements[d] = fa_float_to_half((float)more.of[FA_GRAD_DK].exact[d]);
+        beyond = fa_element_is_finite(FA_DTYPE_FP16, elements[d]) ? beyond : d;
+    }
+    fa_device device = {0};
+    fa_candidate candidate = {.device = &device};
+    fa_draw draw = {0};
+    fa_check_result result = {0};
+    fa_kept kept = {.tensors = b.tensors, .forward = b.forward, .gradients = b.expected, .has_gradients = true};
+    fa_session s = {.candidate = &candidate,
+                    .problem = &b.problem,
+                    .draw = &draw,
+                    .kept = &kept,
+                    .result = &result,
+                    .asked = FA_REFERENCE_CPU};
+    assert_true(beyond >= 0);
+    if (fa_judge_gradients(&s, b.output, &why) != FA_PASS)
+        fail_msg("%s", why.text);
+    elements[beyond] ^= 0x8000;
+    assert_int_equal(fa_judge_gradients(&s, b.output, &why), FA_WRONG);
+    assert_non_null(strstr(why.text, "not finite"));
 }
 
 /* Each mistake is named by the tensor that shows it. */
