@@ -46,6 +46,20 @@ __device__ __forceinline__ warp_parts parts_of_blocks(const fa_params &p, int bl
     return parts;
 }
 
+/* The reference and the sum of this lane's row, of a part with one row of a thread: after the columns, by row. */
+__device__ __forceinline__ float2 *sums_of_row(const warp_parts &parts, int split, int lane)
+{
+    return reinterpret_cast<float2 *>(parts.lane_g - lane + split * parts.stride + 4 * PART_REGS) + lane / 4;
+}
+
+/* The writes of the lanes that met before it come before it, what they read after it after the others' additions. */
+__device__ __forceinline__ int add_in_order(int *to_g, int value)
+{
+    int before;
+    asm volatile("atom.acq_rel.gpu.global.add.s32 %0, [%1], %2;" : "=r"(before) : "l"(to_g), "r"(value) : "memory");
+    return before;
+}
+
 /* Writes this split's part, o_r and rows, and counts it. True for the last split of the query tile to arrive. ROWS: how
  * many of a thread's two rows. */
 template <int ROWS = 2, class COUNT = known<FA_SPLITS>>
@@ -58,17 +72,17 @@ __device__ __forceinline__ bool write_part(const warp_parts &parts, const float 
         const int x = 8 / ROWS * i, z = x + 4 / ROWS;
         to_g[32 * i] = make_float4(o_r[x], o_r[x + 1], o_r[z], o_r[z + 1]);
     }
-    const float then[3] = {ROWS == 1 ? rows.sum[0] : rows.ref[1], rows.sum[0], rows.sum[1]};
-    to_g[8 * PART_REGS] = make_float4(rows.ref[0], then[0], then[1], then[2]);
-    __threadfence(); /* the part before its arrival ... */
-    __syncwarp();
+    if (ROWS == 2)
+        to_g[8 * PART_REGS] = make_float4(rows.ref[0], rows.ref[1], rows.sum[0], rows.sum[1]);
+    else if (lane % 4 == 0)
+        *sums_of_row(parts, split, lane) = make_float2(rows.ref[0], rows.sum[0]);
+    __syncwarp(); /* the part before its arrival ... */
     int arrived = 0;
     if (lane == 0)
-        arrived = atomicAdd(parts.counter_g, 1);
+        arrived = add_in_order(parts.counter_g, 1);
+    __syncwarp(); /* ... and the arrivals before the parts: a shuffle orders no memory */
     if (uniform_by_shuffle(arrived) != splits - 1)
         return false;
-    __syncwarp();    /* a shuffle orders no memory: lane 0's arrival before every lane's fence */
-    __threadfence(); /* ... and the arrivals before the parts */
     if (lane == 0)
         *parts.counter_g = 0;
     return true;

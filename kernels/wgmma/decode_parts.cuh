@@ -30,7 +30,7 @@ constexpr int PARTS_AT_ONCE = ceil_div(FA_SPLITS, ceil_div(FA_SPLITS, ROWS == 1 
 /* All parts' columns of quarter `quarter`, in the order of the splits, and the sums of the rows. */
 template <int ROWS, class COUNT>
 __device__ __forceinline__ void read_quarters(const warp_parts &parts, float4 (&o_r)[QUARTER<ROWS>], row_sums &rows,
-                                              int quarter, COUNT splits)
+                                              int quarter, int lane, COUNT splits)
 {
     constexpr int AT_ONCE = PARTS_AT_ONCE<ROWS>, WORDS = QUARTER<ROWS>, LAST = PART_REGS * ROWS / 8 - 1;
 #pragma unroll
@@ -44,9 +44,14 @@ __device__ __forceinline__ void read_quarters(const warp_parts &parts, float4 (&
 #pragma unroll
         for (int j = 0; j < AT_ONCE; ++j) { /* past the last one the last again, with no weight */
             const float4 *from_g = parts.lane_g + min(first + j, splits - 1) * parts.stride;
-            const float4 sums = from_g[8 * PART_REGS];
-            part_ref[j][0] = sums.x, part_ref[j][1] = sums.y;
-            part_sum[j][0] = ROWS == 1 ? sums.y : sums.z, part_sum[j][1] = sums.w;
+            if constexpr (ROWS == 1) {
+                const float2 sums = *sums_of_row(parts, min(first + j, splits - 1), lane);
+                part_ref[j][0] = sums.x, part_sum[j][0] = sums.y;
+            } else {
+                const float4 sums = from_g[8 * PART_REGS];
+                part_ref[j][0] = sums.x, part_ref[j][1] = sums.y;
+                part_sum[j][0] = sums.z, part_sum[j][1] = sums.w;
+            }
 #pragma unroll
             for (int i = 0; i < WORDS; ++i)
                 part[j][i] = from_g[32 * min(quarter * WORDS + i, LAST)];
@@ -129,7 +134,7 @@ __device__ __forceinline__ void finish_by_warpgroup(const fa_params &p, const fl
         return;
     float4 all_r[QUARTER<ROWS>];
     row_sums all;
-    read_quarters<ROWS>(parts, all_r, all, warp, splits_of(tile));
+    read_quarters<ROWS>(parts, all_r, all, warp, lane, splits_of(tile));
     store_quarter<ROWS>(p, tile, seq, all_r, all, warp, lane);
 }
 #endif

@@ -41,7 +41,7 @@ static int32_t choose_wgmma_packed_splits(const fa_knobs *knobs, const fa_proble
                                           int32_t most)
 {
     const int64_t rows = fa_packed_rows(problem);
-    const double begin_end = 750, part = rows <= 8 ? 8 : rows <= 16 ? 20 : 50;
+    const double begin_end = 750, part = rows <= 8 ? 3 : rows <= 16 ? 20 : 50;
     const int32_t limit = rows <= 8 ? (int32_t)fmin(most, fmax(34, problem->seq_kv / 4096)) : most;
     const double bytes = problem->fp8_kv ? 0.5 : 1; /* of 16 bits; the conversion is in the chain */
     const int64_t heads = (int64_t)problem->kv_heads * problem->batch;
