@@ -19,16 +19,14 @@
 #define KEEP_REFERENCES (FA_SPLITS > 1 || ((FA_LSE || SINK) && FA_DIM_V <= 64))
 
 /* Beyond dense forward */
-#define SERVES                                                                                          \
-    (FA_FEATURE_VARLEN | FA_FEATURE_PAGED | FA_FEATURE_WINDOW | FA_FEATURE_CHUNK | FA_FEATURE_SOFTCAP | \
-     FA_FEATURE_SINK | (PACKED ? 0 : FA_FEATURE_ALIBI) | FA_FEATURE_DIM_V)
+#define SERVES                                                                                                  \
+    (SHORT ? 0                                                                                                  \
+           : FA_FEATURE_VARLEN | FA_FEATURE_PAGED | FA_FEATURE_WINDOW | FA_FEATURE_CHUNK | FA_FEATURE_SOFTCAP | \
+                 FA_FEATURE_SINK | (PACKED ? 0 : FA_FEATURE_ALIBI) | FA_FEATURE_DIM_V)
 
 constexpr int CONSUMERS = FA_WARPS / 4;
 constexpr int BLOCK_THREADS = 128 * (CONSUMERS + 1);
-/* Short loops wait more than they compute: with windows three small blocks share a multiprocessor. */
-constexpr bool THREE_BLOCKS =
-    CONSUMERS == 1 && HAS_WINDOW && FA_N == 64 && FA_STAGES <= 2 && FA_DIM <= 64 && FA_DIM_V <= 64;
-constexpr int BLOCKS_PER_SM = CONSUMERS > 1 ? 1 : THREE_BLOCKS ? 3 : 2;
+constexpr int BLOCKS_PER_SM = CONSUMERS > 1 ? 1 : 2;
 constexpr int Q_BYTES = CONSUMERS * Q_TILE_BYTES;
 constexpr int K_RING_BYTES = FA_STAGES * K_TILE_BYTES, RING_BYTES = K_RING_BYTES + FA_STAGES * V_TILE_BYTES;
 constexpr int REFERENCE_BYTES = KEEP_REFERENCES ? CONSUMERS * 64 * 4 : 0;
@@ -46,16 +44,12 @@ static_assert(FA_MAXREG == 0, "wgmma: MAXREG must be 0 (the block's size fixes i
 static_assert(FA_WARPS % 4 == 0 && CONSUMERS >= 1 && CONSUMERS <= 4, "warps: 4, 8, 12 or 16 (warpgroups that compute)");
 static_assert(FA_M == 64 * CONSUMERS, "m must be 16 * warps: 64 rows per warpgroup");
 static_assert(FA_STAGES >= 1, "stages: at least 1");
-static_assert(!PACKED || FA_SPLITS == 1, "splits must be 1");
+static_assert(!(PACKED || SHORT) || FA_SPLITS == 1, "splits must be 1");
 static_assert(FA_SPLITS >= 1, "splits 0 is chosen by the rules of the kernel, not in it");
 
 /* Per thread after setmaxnreg; the block's total stays what it had at launch. */
-constexpr int PRODUCER_REGISTERS = THREE_BLOCKS ? 24 : CONSUMERS <= 2 ? 40 : 32;
-constexpr int CONSUMER_REGISTERS = THREE_BLOCKS     ? 136
-                                   : CONSUMERS == 1 ? 216
-                                   : CONSUMERS == 2 ? 232
-                                   : CONSUMERS == 3 ? 160
-                                                    : 112;
+constexpr int PRODUCER_REGISTERS = CONSUMERS <= 2 ? 40 : 32;
+constexpr int CONSUMER_REGISTERS = CONSUMERS == 1 ? 216 : CONSUMERS == 2 ? 232 : CONSUMERS == 3 ? 160 : 112;
 
 /* Q is read from shared memory once per tile, not with every product, where S, O, P and it fit the registers. */
 constexpr bool Q_IN_REGISTERS = CONSUMERS <= 2 && FA_N / 2 + O_REGS + FA_N / 4 + Q_REGS <= 192;

@@ -75,9 +75,37 @@ constexpr int ONES_BYTES = SUM_BY_MMA ? 16 * BOX_ROW_BYTES : 0;
  * of 320 tiles of the three kernels, NVRTC 13.0. */
 constexpr int PRODUCT_REGISTERS = FA_N / 2 + O_REGS + FA_N / 4, SPARE_REGISTERS = 28;
 
+/* tma_load and tma_store for what is used ONCE: its lines leave L2 before others. */
+constexpr u64 L2_EVICT_FIRST = 0x12f0000000000000;
+
+template <bool ONCE>
+__device__ __forceinline__ void load_box(unsigned to_s, const fa_tensor_map *map, unsigned bar, int c0, int c1, int c2,
+                                         int c3)
+{
+    if constexpr (ONCE)
+        asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint "
+                     "[%0], [%1, {%3, %4, %5, %6}], [%2], %7;" ::"r"(to_s),
+                     "l"(map), "r"(bar), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "l"(L2_EVICT_FIRST)
+                     : "memory");
+    else
+        tma_load(to_s, map, bar, c0, c1, c2, c3);
+}
+
+template <bool ONCE>
+__device__ __forceinline__ void store_box(const fa_tensor_map *map, unsigned from_s, int c0, int c1, int c2, int c3)
+{
+    if constexpr (ONCE)
+        asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.bulk_group.L2::cache_hint [%0, {%2, %3, %4, %5}], "
+                     "[%1], %6;" ::"l"(map),
+                     "r"(from_s), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "l"(L2_EVICT_FIRST)
+                     : "memory");
+    else
+        tma_store(map, from_s, c0, c1, c2, c3);
+}
+
 /* The tile loader: ROWS rows of Q, K or V (BOXES_OF), those of tile number `index` from row0 on, to stage `stage` of a
  * buffer. `bar` expects their bytes. For one thread. */
-template <int ROWS, int BOXES_OF = BOXES>
+template <int ROWS, int BOXES_OF = BOXES, bool ONCE = false>
 __device__ __forceinline__ void load_tile(unsigned buffer_s, int stage, unsigned bar, const fa_tensor_map *map,
                                           int row0, int index, int head, int batch)
 {
@@ -87,7 +115,7 @@ __device__ __forceinline__ void load_tile(unsigned buffer_s, int stage, unsigned
     const int row = row0 + index * ROWS;
 #pragma unroll
     for (int box = 0; box < BOXES_OF; ++box)
-        tma_load(to_s + box * ROWS * BOX_ROW_BYTES, map, bar, column_of_box(box), row, head, batch);
+        load_box<ONCE>(to_s + box * ROWS * BOX_ROW_BYTES, map, bar, column_of_box(box), row, head, batch);
 }
 
 /* The ones that sum the rows of P (SUM_BY_MMA), after V; by THREADS threads. */

@@ -78,7 +78,8 @@ __device__ __forceinline__ void load_q(const fa_params &p, const shared_layout &
         continue;
 #endif
         const int part = HAS_VARLEN && tile.row0 + 64 * w >= tile.seq.seq_q ? 0 : w; /* row_in_map says why */
-        load_tile<64>(at.q_s, slot, at.q_full + 8 * slot, &p.q_map, from.row, part, tile.head, from.batch);
+        load_tile<64, BOXES, SHORT>(at.q_s, slot, at.q_full + 8 * slot, &p.q_map, from.row, part, tile.head,
+                                    from.batch);
     }
     advance<Q_STAGES>(to);
 }

@@ -6,7 +6,7 @@
 
 /* Causal tiles are handed out in sections of heads, longest first within a section. Sections are small: L2 holds
  * their K and V, and tiles of all lengths run at once. The last section has two waves of blocks, so that blocks end
- * together. */
+ * together, where SHORT one: the K and V of two would not stay in L2. */
 struct head_sections {
     int heads, last_heads; /* heads of a section; of the last section */
     int last_first;        /* first head of the last section */
@@ -16,7 +16,7 @@ struct head_sections {
 template <class GRID>
 __device__ __forceinline__ head_sections find_sections(const GRID &p)
 {
-    constexpr int L2_BYTES = 8 << 20, WAVES = 2;
+    constexpr int L2_BYTES = 8 << 20, WAVES = SHORT ? 1 : 2;
     const int all = p.heads * p.batch, group = p.heads / p.kv_heads;
     head_sections in;
     in.heads = min(max(2, L2_BYTES / (2 * (FA_DIM + FA_DIM_V)) / p.seq_kv) * group, all);

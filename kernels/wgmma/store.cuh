@@ -114,7 +114,8 @@ __device__ __forceinline__ void store_o_by_tma(const fa_params &p, const float (
         if (lane == 0 && (!HAS_VARLEN || to.row < p.seq_q)) { /* row_in_map says why */
 #pragma unroll
             for (int box = first; box < first + PER_ROUND && box < BOXES_V; ++box)
-                tma_store(&p.o_map, buffer_s + (box - first) * O_BOX_BYTES, box * BOX_COLS, to.row, tile.z, to.batch);
+                store_box<SHORT>(&p.o_map, buffer_s + (box - first) * O_BOX_BYTES, box * BOX_COLS, to.row, tile.z,
+                                 to.batch);
             tma_store_commit();
         }
     }

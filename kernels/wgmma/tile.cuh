@@ -12,6 +12,10 @@
 #ifndef PACKED
 #define PACKED 0
 #endif
+/* Short causal sequences (wgmma_short), which memory bounds: L2 is kept for K and V. */
+#ifndef SHORT
+#define SHORT 0
+#endif
 /* Keys that a tile's rows see are more than those before a diagonal: lengths, windows and chunks count. */
 #define KEY_RANGES \
     (PACKED || (FA_FEATURES & (FA_FEATURE_VARLEN | FA_FEATURE_WINDOW | FA_FEATURE_CHUNK | FA_FEATURE_ALIBI)) != 0)

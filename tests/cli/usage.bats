@@ -97,6 +97,16 @@ load helper
         <(jq -c '[.variant, .config, .provenance.line]' "$work/got")
 }
 
+@test "wgmma_short has causal sequences of up to 512 rows, at dims above 192, where K and V do not fit L2" {
+    local change list=(--select --kernel wgmma --arch sm_90a --batch 32 --heads 8 --seq 512 --dim 256 --causal --quiet)
+    ./fa_bench "${list[@]}" --json "$work/r.json"
+    jq -e '.variant == "wgmma_short"' "$work/r.json"
+    for change in batch=8 kv-heads=2 seq=513 seq-kv=513 dim=192 softcap=30; do
+        ./fa_bench "${list[@]}" "--$change" --json "$work/r.json"
+        jq -e '.variant == "wgmma"' "$work/r.json" || { echo "$change"; return 1; }
+    done
+}
+
 @test "--select on a device counts its multiprocessors; --vs has a rule of its own" {
     ./fa_bench --select --device emu --kernel wgmma --quiet --json "$work/r.json"
     jq -e '.sm_count == 4 and .variant == "wgmma" and .rule != 6 and .vs == null' "$work/r.json"
