@@ -236,11 +236,9 @@ if wants compile; then
     incumbents=("$of" "${incumbent%%:*}" "${incumbent_knobs[@]}")
     compiled=(--compile-only --arch "$arch" --timeout 120)
     ask compile "${compiled[@]}" "${bound[@]}"
-    if [[ $gpu != null ]] && wants gpu; then # into the cache: the incumbent, and what checks and times on this GPU
+    if [[ $gpu != null ]] && wants gpu; then # into the cache: the incumbent
         cp "$work/compile.list" "$work/beside.list"
         begin beside "${incumbents[@]}" "${compiled[@]}" --no-bound "${more[@]}"
-        head -n 1 "$work/compile.list" >"$work/first.list"
-        begin first "${incumbents[@]}" --device cuda --no-bound --seeds 1 --warmup-ms 0 --max-time 0.01 "${more[@]}"
     fi
 fi
 
@@ -266,7 +264,6 @@ if [[ ${opt[score]} == bound && -s $work/compile.list ]] && wants compile; then
         die 4 "NOT-RUN: no bound of the incumbent $incumbent: $(jq -r '.reason // empty' "$work/incumbent.jsonl")"
 fi
 take gpu
-[[ ! -v processes[first] ]] || end_process first
 
 # shellcheck disable=SC2154 # $start is set above
 { read -r lasts && IFS= read -r score; } < <(jqf score/score -nc --slurpfile emulator "$work/emulator.jsonl" \

@@ -271,8 +271,13 @@ END
     jq -e 'map(.p50_us) == [50, 60]' "$work/lb/micro_best.json"
 }
 
-@test "the incumbent falls only to a paired comparison in two fresh processes" {
+@test "the incumbent falls only to a paired comparison in two fresh processes; 2 % faster is noise" {
     swept
+    sed -i 's/^one 32 8 .*/one 32 8 39.2/' "$STUB/times"
+    printf '%064d' 7 >"$STUB/source.one"
+    sweep --kernel one --strategy grid -- --warps 8
+    [ "$(board .kernels.one.knobs)" = m=16,warps=8 ]
+    [ "$(board .kernels.one.source_sha256)" = "$(cat "$STUB/source.one")" ] # with its time of the new source
     : >"$STUB/runs"
     sed -i 's/^one 32 8 .*/one 32 8 20/' "$STUB/times"
     printf '%064d' 8 >"$STUB/source.one"
@@ -281,16 +286,6 @@ END
     [ "$(board .kernels.one.over.ratio)" = 2 ]
     [ "$(grep -c 'vs one:m=16,warps=8' "$STUB/runs")" -eq 2 ]
     [ "$(grep 'vs one:m=16,warps=8' "$STUB/runs" | sort -u | wc -l)" -eq 2 ] # two seeds
-}
-
-# bats test_tags=slow
-@test "2 % faster is noise: the incumbent stays, with its time of the new source" {
-    swept
-    sed -i 's/^one 32 8 .*/one 32 8 39.2/' "$STUB/times"
-    printf '%064d' 7 >"$STUB/source.one"
-    sweep --kernel one --strategy grid -- --warps 8
-    [ "$(board .kernels.one.knobs)" = m=16,warps=8 ]
-    [ "$(board .kernels.one.source_sha256)" = "$(cat "$STUB/source.one")" ]
 }
 
 # bats test_tags=slow
@@ -453,7 +448,7 @@ no_worker() { ! pgrep -f "$FA_BENCH"; }
 }
 
 # bats test_tags=slow
-@test "GPUs of one machine take candidates at once" {
+@test "GPUs of one machine take candidates at once, as many as there are to see, and no single --gpu" {
     sed -i 's/^while/echo "gpu ${CUDA_VISIBLE_DEVICES:-all}" >>"$STUB\/gpus"\nwhile/' "$FA_BENCH"
     run -0 sweep --kernel one --strategy grid --jobs 2
     [ "$(board .leader)" = one ]
@@ -463,9 +458,6 @@ no_worker() { ! pgrep -f "$FA_BENCH"; }
     CUDA_VISIBLE_DEVICES=3,5 run sweep --kernel two --strategy grid --jobs 2
     grep -q 'gpu 3' "$STUB/gpus"
     grep -q 'gpu 5' "$STUB/gpus"
-}
-
-@test "--jobs takes as many GPUs as there are to see, and no single --gpu" {
     refused 2 "CUDA_VISIBLE_DEVICES names 1" env CUDA_VISIBLE_DEVICES=3 scripts/evo_sweep.sh --kernel one --jobs 2
     refused 2 "--gpu names one GPU" sweep --kernel one --jobs 2 -- --gpu 1
 }
@@ -659,14 +651,10 @@ count_starts() { # COMMAND...: prints how many
     export SLURM_ARRAY_TASK_ID=1
     [ "$(scripts/evo_slurm.sh --dry-run --budget 3)" = "scripts/evo_sweep.sh --kernel two --budget 3" ]
     [ "$(scripts/evo_slurm.sh --dry-run --kernel one)" = "scripts/evo_sweep.sh --seed 1 --kernel one" ]
+    scripts/evo_slurm.sh --strategy grid --out "$work/lb"
+    [ "$(board .leader)" = two ]
     SLURM_ARRAY_TASK_ID=7 run -0 scripts/evo_slurm.sh
     [[ $output == *"nothing to do"* ]]
-}
-
-# bats test_tags=slow
-@test "a task of a cluster's array sweeps its kernel" {
-    SLURM_ARRAY_TASK_ID=1 scripts/evo_slurm.sh --strategy grid --out "$work/lb"
-    [ "$(board .leader)" = two ]
 }
 
 # bats test_tags=slow
