@@ -32,7 +32,7 @@ FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = SMEM_BYTES, .grid = FA_
                .needs = FA_NEEDS_ALIGNED);
 
 /* Steps of dV that begin before dS is made, where registers are left; 16s of log-sum-exps that are read at once. */
-constexpr int EARLY_STEPS = M == 64 ? 4 : 0, NUMBERS_AHEAD = M == 128 ? 4 : M / 16;
+constexpr int EARLY_STEPS = M == 64 && !LATE_DOUT ? 4 : 0, NUMBERS_AHEAD = M == 128 ? 4 : M / 16;
 
 /* What a warpgroup that computes holds: s is S^T. */
 struct consumer_state {
@@ -80,7 +80,7 @@ __device__ __forceinline__ void weigh(float (&s)[M / 2], unsigned (&p_r)[M / 4],
 }
 
 /* The products of a query tile, all its queries at once: dP^T runs under the exponentials, dV while dS is made or
- * shared, dK while dQ leaves. dS has two buffers. */
+ * shared, dK while dQ leaves. dS has two buffers. LATE_DOUT: S^T begins without dO, dK when dV has ended. */
 __device__ __forceinline__ void consume_tile(const fa_params &p, const key_block &block, consumer_state &w,
                                              const query_loop &loop, const shared_layout &at, const head_scores &scores,
                                              unsigned char *smem)
@@ -99,6 +99,10 @@ __device__ __forceinline__ void consume_tile(const fa_params &p, const key_block
             read_numbers(lse2, numbers_at, i, w.thread);
     });
     wgmma_commit();
+    if constexpr (LATE_DOUT) {
+        mbarrier_wait(at.empty_bar + dout_bar_of(loop), dout_phase_of(loop));
+        wgmma_fence();
+    }
     issue_scores<v_row::DIM16>(dp, at.base + V_AT + own_keys, q_at + Q_BYTES, [] {});
     wgmma_commit();
     const key_range seen = keys_seen_by_all(p, block.seq, row0, min(row0 + M, block.seq.seq_q) - 1);
@@ -145,6 +149,11 @@ __device__ __forceinline__ void consume_tile(const fa_params &p, const key_block
     wgmma_fence();
     issue_transposed_dq(dq, at.base + ds_of(loop), at.base, w.group);
     wgmma_commit();
+    if constexpr (LATE_DOUT) {
+        wgmma_wait<1>(); /* for dV */
+        fence_operand(w.dv);
+        wgmma_fence();
+    }
     issue_sums(w.dk, ds_r, q_at, loop.count > 0);
     wgmma_commit();
     wgmma_wait<1>(); /* for dQ */
@@ -173,7 +182,7 @@ __device__ __forceinline__ void consume(const fa_params &p, const key_block &blo
     while (loop.left > 0) {
         consume_tile(p, block, w, loop, at, scores, smem);
         advance(loop, block);
-        if (CHANGES_SCORES && loop.tile == block.begin) /* the next head */
+        if (CHANGES_SCORES && loop.tile == first_of_head(block)) /* the next head */
             scores = scores_of_head(p, block.seq, loop.head);
     }
     if constexpr (SPLITS > 1) {
@@ -318,11 +327,11 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
     if (threadIdx.x == 0) {
         mbarrier_init(at.keys_bar, 1);
         for (int stage = 0; stage < STAGES; ++stage) {
-            mbarrier_init(at.full_bar + 8 * stage, SHARED_KEYS ? 1 : 1 + 2 * 32);
+            mbarrier_init(at.full_bar + 8 * stage, SHARED_KEYS ? 1 : 1 + (LATE_DOUT ? 1 : 2) * 32);
             mbarrier_init(at.empty_bar + 8 * stage, CONSUMERS / 32);
         }
-        for (int i = 0; SHARED_KEYS && i < 2 * DO_STAGES; ++i)
-            mbarrier_init(at.empty_bar + 8 * (STAGES + i), i < DO_STAGES ? LOADERS : CONSUMERS / 32);
+        for (int i = 0; i < DO_BARS; ++i)
+            mbarrier_init(at.empty_bar + 8 * (STAGES + i), i < DO_STAGES ? DO_LOADERS : CONSUMERS / 32);
         mbarrier_init_fence();
     }
     __syncthreads();

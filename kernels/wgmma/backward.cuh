@@ -13,8 +13,9 @@
 constexpr int M = FA_M, N = FA_N, STAGES = FA_STAGES, SPLITS = FA_SPLITS; /* splits: blocks of a cluster */
 constexpr int BOXES = ceil_div(FA_DIM, 64), DIM_PAD = BOXES * 64;         /* boxes of 64 columns, zero past dim */
 constexpr int BOXES_V = ceil_div(FA_DIM_V, 64), DIM_PAD_V = BOXES_V * 64;
-constexpr bool SHARED_KEYS = BOXES > 2; /* by the warpgroups: each owns dK or dV of them */
-constexpr bool BY_COLUMNS = BOXES > 1;  /* a part of dQ: 64 columns; else half of the rows */
+constexpr bool SHARED_KEYS = BOXES > 2;                        /* by the warpgroups: each owns dK or dV of them */
+constexpr bool BY_COLUMNS = BOXES > 1;                         /* a part of dQ: 64 columns; else half of the rows */
+constexpr bool LATE_DOUT = FA_CAUSAL && BOXES == 2 && M == 64; /* dO and delta land behind barriers of their own */
 constexpr int DQ_PARTS = BY_COLUMNS ? BOXES : 2, DQ_ROWS = BY_COLUMNS ? M : M / 2;
 constexpr unsigned TURN_ENDS = SHARED_KEYS ? 2 : 1; /* by the warpgroups, or by the warp that sends dQ */
 static_assert((FA_FEATURES & FA_FEATURE_BACKWARD) != 0, "wgmma_backward: computes gradients, for --op backward");
@@ -36,19 +37,22 @@ constexpr int Q_BYTES = BOXES * Q_BOX_BYTES, DO_BYTES = BOXES_V * Q_BOX_BYTES;
 /* Q and dO share a stage and its barriers; with shared keys each has a ring, as they are used at different times. */
 constexpr int DO_STAGES = SHARED_KEYS && BOXES + BOXES_V > 6 ? 1 : STAGES;
 constexpr int Q_STEP = Q_BYTES + (SHARED_KEYS ? 0 : DO_BYTES), DO_STEP = SHARED_KEYS ? DO_BYTES : Q_STEP;
+constexpr int DO_BARS = SHARED_KEYS ? 2 * DO_STAGES : LATE_DOUT ? DO_STAGES : 0;
 constexpr int DS_BYTES = N / 64 * Q_BOX_BYTES; /* rows of M queries: a box for each 64 keys */
 constexpr int DQ_BYTES = 64 * DQ_ROWS * 4;     /* a part */
 constexpr int V_AT = K_BYTES, Q_AT = V_AT + V_BYTES, DO_AT = Q_AT + (SHARED_KEYS ? STAGES : 1) * Q_BYTES;
 constexpr int DS_AT = Q_AT + STAGES * Q_BYTES + DO_STAGES * DO_BYTES, DQ_AT = DS_AT + 2 * DS_BYTES;
 constexpr int S_AT = DQ_AT + 2 * DQ_BYTES, ROWS_AT = S_AT + (SHARED_KEYS ? M * N * 4 : 0);
 constexpr int BARS_AT = ROWS_AT + DO_STAGES * M * 8;
-constexpr int SMEM_BYTES = 1024 + BARS_AT + 8 * (1 + 2 * STAGES + (SHARED_KEYS ? 2 * DO_STAGES : 0));
+constexpr int SMEM_BYTES = 1024 + BARS_AT + 8 * (1 + 2 * STAGES + DO_BARS);
 constexpr int SUM_COLUMNS = DIM_PAD + DIM_PAD_V; /* of dK, then of dV, in FP32 from the base on */
 static_assert(SPLITS == 1 || N * SUM_COLUMNS * 4 <= (SHARED_KEYS ? ROWS_AT : DQ_AT),
               "wgmma_backward: a block's dK and dV must fit");
-constexpr int LOADERS = 128, CONSUMERS = 256;
+constexpr int LOADERS = 128, CONSUMERS = 256, DO_LOADERS = SHARED_KEYS ? LOADERS : 1 + 32;
 constexpr int PRODUCER_REGISTERS = 24, CONSUMER_REGISTERS = 240;
 constexpr bool CAUSAL_ALONE = FA_CAUSAL && !HAS_FIRST_KEY && !HAS_VARLEN;
+/* With the causal mask all blocks of a head meet its last rows. They begin there together, for L2. */
+constexpr bool FROM_LAST_ROWS = LATE_DOUT && CAUSAL_ALONE && !DETERMINISTIC && SPLITS == 1;
 
 /* Named barriers: dS is written; S^T is; dS is, by the warpgroup itself. A warpgroup's part of dQ is written, and has
  * been sent (+ 2). */
@@ -65,6 +69,11 @@ struct query_loop {
     unsigned group; /* query heads of a K/V head */
 };
 
+__device__ __forceinline__ int first_of_head(const key_block &block)
+{
+    return FROM_LAST_ROWS ? block.end - 1 : block.begin;
+}
+
 __device__ __forceinline__ query_loop first_query_tile(const fa_params &p, const key_block &block)
 {
     const int group = p.heads / p.kv_heads;
@@ -75,14 +84,16 @@ __device__ __forceinline__ query_loop first_query_tile(const fa_params &p, const
         return {block.kv_head * group + heads_over, block.begin + first - heads_over * tiles, end - first, 0,
                 static_cast<unsigned>(group)};
     }
-    return {block.kv_head * group, block.begin, (block.end - block.begin) * group, 0, static_cast<unsigned>(group)};
+    return {block.kv_head * group, first_of_head(block), (block.end - block.begin) * group, 0,
+            static_cast<unsigned>(group)};
 }
 
 __device__ __forceinline__ void advance(query_loop &loop, const key_block &block)
 {
     loop.left--;
-    if (++loop.tile == block.end)
-        loop.tile = block.begin, loop.head++;
+    loop.tile += FROM_LAST_ROWS ? -1 : 1;
+    if (loop.tile == (FROM_LAST_ROWS ? block.begin - 1 : block.end))
+        loop.tile = first_of_head(block), loop.head++;
     loop.count++;
 }
 
@@ -195,13 +206,16 @@ __device__ __forceinline__ void produce(const fa_params &p, const key_block &blo
         load_keys(p, block, at, first_key, of_keys);
         for (; loop.left > 0; advance(loop, block)) {
             const unsigned full = at.full_bar + 8 * stage_of(loop), to = at.base + q_of(loop);
+            const unsigned dout_full = LATE_DOUT ? at.empty_bar + dout_bar_of(loop) : full;
             mbarrier_wait(at.empty_bar + 8 * stage_of(loop), phase_of(loop) ^ 1);
-            mbarrier_arrive_expect(full, Q_BYTES + DO_BYTES);
+            mbarrier_arrive_expect(full, Q_BYTES + (LATE_DOUT ? 0 : DO_BYTES));
             for (int box = 0; box < BOXES; ++box)
                 tma_load(to + box * Q_BOX_BYTES, &p.q_map, full, box * 64, first_query + loop.tile * M, loop.head,
                          of_queries);
+            if (LATE_DOUT)
+                mbarrier_arrive_expect(dout_full, DO_BYTES);
             for (int box = 0; box < BOXES_V; ++box)
-                tma_load(to + Q_BYTES + box * Q_BOX_BYTES, &p.o_map, full, box * 64, first_query + loop.tile * M,
+                tma_load(to + Q_BYTES + box * Q_BOX_BYTES, &p.o_map, dout_full, box * 64, first_query + loop.tile * M,
                          loop.head, of_queries);
         }
     } else if (warp < 3) {
@@ -220,7 +234,8 @@ __device__ __forceinline__ void produce(const fa_params &p, const key_block &blo
             for (int i = 0; i < M; i += 32)
                 if (i + lane < M)
                     to_s[i] = numbers[i / 32];
-            mbarrier_arrive(at.full_bar + 8 * stage_of(loop));
+            const bool late = LATE_DOUT && warp == 2;
+            mbarrier_arrive(late ? at.empty_bar + dout_bar_of(loop) : at.full_bar + 8 * stage_of(loop));
         }
     }
 }
