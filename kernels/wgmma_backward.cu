@@ -5,7 +5,8 @@
  *   for dQ^T = K^T dS^T. Each makes half of it: 64 columns of dQ, or up to dim 64 half of the rows. A warp of
  *   the third adds them by bulk reductions, 16 columns each, to FP32 sums in the workspace, which lie as registers do.
  *   With --deterministic it waits for the block's turn, while the next tile is computed.
- * Above dim 128 dK and dV of 64 keys fill the registers of both. They share the keys: one makes S^T and owns dV, the
+ * Above dim 128 dK and dV of 64 keys may fill the registers. Up to dim 192, with a dim-v up to 128, n 128 goes by
+ *   halves of a tile's queries from the exponentials on. With n 64 both share the keys: one makes S^T and owns dV, the
  *   other dP^T and dK. S^T goes through shared memory, and both make P^T of it. dQ is dealt in parts of 64 columns. The
  *   first is half a tile ahead, so that one's exponentials run under the other's products.
  *   Their dO and rows' numbers come by cp.async.
@@ -15,11 +16,12 @@
  * Splits: where blocks are few, a cluster of them shares a K/V head's keys. Each has a part of the query tiles, and at
  *   the end stores dK and dV of a part of the keys, which it sums over the shared memory of all.
  * Knobs: m 64, also 128 up to dim 64, 80 from dim 65 to 128 (K and V are read for more queries); stages, splits. Fixed:
- *   warps 12; n 128 up to dim 128, else 64.
+ *   warps 12; n 128 up to dim 128, 64 above dim 192 or dim-v 128, either between them.
  * Limits: dim a multiple of 8 up to 256, dim-v up to dim; rows on 16 bytes; lengths, windows, chunks, softcap, sinks,
- *   ALiBi; m 64 for softcap. */
+ *   ALiBi; for softcap m 64, above dim 128 n 64. */
 #include "wgmma/backward_dq.cuh"
 #include "wgmma/backward_store.cuh"
+#include "wgmma/backward_wide.cuh"
 
 FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = SMEM_BYTES, .grid = FA_GRID_KEYS,
                .cluster = SPLITS > 1 ? SPLITS : 0,
@@ -31,51 +33,15 @@ FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = SMEM_BYTES, .grid = FA_
                          FA_FEATURE_DETERMINISTIC,
                .needs = FA_NEEDS_ALIGNED);
 
-/* Steps of dV that begin before dS is made, where registers are left; 16s of log-sum-exps that are read at once. */
-constexpr int EARLY_STEPS = M == 64 && !LATE_DOUT ? 4 : 0, NUMBERS_AHEAD = M == 128 ? 4 : M / 16;
+/* Steps of dV that begin before dS is made, where registers are left. */
+constexpr int EARLY_STEPS = M == 64 && !LATE_DOUT ? 4 : 0;
 
-/* What a warpgroup that computes holds: s is S^T. */
-struct consumer_state {
-    float dk[DIM_PAD / 2], dv[DIM_PAD_V / 2], s[M / 2];
-    int group, warp, thread;
-};
-
-/* The lane's four of a tile's numbers, of 16 rows. */
-__device__ __forceinline__ void read_numbers(float (&to)[M / 4], unsigned numbers_at, int sixteen, int thread)
+/* dO and delta, where they have barriers of their own. */
+__device__ __forceinline__ void wait_for_dout(const shared_layout &at, const query_loop &loop)
 {
-    uint4 four;
-    ld_shared_16_at(four, numbers_at + sixteen * 64 + thread % 4 * 16);
-    to[4 * sixteen] = __uint_as_float(four.x), to[4 * sixteen + 1] = __uint_as_float(four.y);
-    to[4 * sixteen + 2] = __uint_as_float(four.z), to[4 * sixteen + 3] = __uint_as_float(four.w);
-}
-
-/* P^T of S^T in its place: all keys of a warpgroup and all queries of a tile. lse2: of the lane's queries. delta is
- * read under the exponentials. With a softcap p_r takes P^T, and s its product with the softcap's slope. */
-template <bool MASKED>
-__device__ __forceinline__ void weigh(float (&s)[M / 2], unsigned (&p_r)[M / 4], float (&lse2)[M / 4],
-                                      float (&delta)[M / 4], unsigned numbers_at, const fa_params &p,
-                                      const key_block &block, const head_scores &scores, int key, int row0)
-{
-    constexpr bool BY_DIAGONAL = FA_CAUSAL && !HAS_FIRST_KEY;
-    const int lane = threadIdx.x % 32, first_key = block.key0 + key + lane / 4, first_row = row0 + lane % 4 * 2;
-    const int diagonal = position_of(block.seq, first_row) - first_key;
-    [[maybe_unused]] float before = 0.0f, slope_before = 0.0f;
-#pragma unroll
-    for (int i = 0; i < M / 2; ++i) {
-        const int row = i / 4 * 8 + i % 2, further = i / 2 % 2 * 8, key_here = first_key + further;
-        [[maybe_unused]] const key_range seen = keys_seen(p, block.seq, first_row + row);
-        const float score = modified_score(p, block.seq, scores, s[i], first_row + row, key_here);
-        const float weight = exp2_approx(fmaf(score, scores.scale_log2, -lse2[i / 4 * 2 + i % 2]));
-        const bool hidden = BY_DIAGONAL ? further - row > diagonal : key_here < seen.first || key_here >= seen.end;
-        const float slope = score_slope(scores, s[i]);
-        s[i] = MASKED && hidden ? 0.0f : weight;
-        if (HAS_SOFTCAP && i % 2 == 1)
-            p_r[i / 2] = pack_elements(before, s[i]), s[i - 1] = before * slope_before, s[i] *= slope;
-        before = s[i], slope_before = slope;
-        if (i % 8 == 7 && i / 8 + NUMBERS_AHEAD < M / 16)
-            read_numbers(lse2, numbers_at, i / 8 + NUMBERS_AHEAD, lane);
-        else if (i % 8 == 7)
-            read_numbers(delta, numbers_at + M * 4, i / 8 + NUMBERS_AHEAD - M / 16, lane);
+    if constexpr (LATE_DOUT) {
+        mbarrier_wait(at.empty_bar + dout_bar_of(loop), dout_phase_of(loop));
+        wgmma_fence();
     }
 }
 
@@ -99,10 +65,7 @@ __device__ __forceinline__ void consume_tile(const fa_params &p, const key_block
             read_numbers(lse2, numbers_at, i, w.thread);
     });
     wgmma_commit();
-    if constexpr (LATE_DOUT) {
-        mbarrier_wait(at.empty_bar + dout_bar_of(loop), dout_phase_of(loop));
-        wgmma_fence();
-    }
+    wait_for_dout(at, loop);
     issue_scores<v_row::DIM16>(dp, at.base + V_AT + own_keys, q_at + Q_BYTES, [] {});
     wgmma_commit();
     const key_range seen = keys_seen_by_all(p, block.seq, row0, min(row0 + M, block.seq.seq_q) - 1);
@@ -112,9 +75,9 @@ __device__ __forceinline__ void consume_tile(const fa_params &p, const key_block
     unsigned p_r[M / 4], ds_r[M / 4];
     const int key = w.group * 64 + w.thread / 32 * 16;
     if (HAS_SOFTCAP || masked) /* two ways would spill */
-        weigh<true>(w.s, p_r, lse2, delta, numbers_at, p, block, scores, key, row0);
+        weigh<true, 0>(w.s, p_r, lse2, delta, numbers_at, p, block, scores, key, row0);
     else
-        weigh<false>(w.s, p_r, lse2, delta, numbers_at, p, block, scores, key, row0);
+        weigh<false, 0>(w.s, p_r, lse2, delta, numbers_at, p, block, scores, key, row0);
 #pragma unroll
     for (int i = NUMBERS_AHEAD; i < M / 16; ++i)
         read_numbers(delta, numbers_at + M * 4, i, w.thread);
@@ -147,7 +110,8 @@ __device__ __forceinline__ void consume_tile(const fa_params &p, const key_block
     fence_operand(dq);
     fence_operand(w.dk);
     wgmma_fence();
-    issue_transposed_dq(dq, at.base + ds_of(loop), at.base, w.group);
+    issue_transposed_dq(dq, at.base + ds_of(loop) + (BY_COLUMNS ? 0 : w.group * DQ_ROWS * BOX_ROW_BYTES),
+                        at.base + (BY_COLUMNS ? w.group * K_BOX_BYTES : 0));
     wgmma_commit();
     if constexpr (LATE_DOUT) {
         wgmma_wait<1>(); /* for dV */
@@ -159,8 +123,10 @@ __device__ __forceinline__ void consume_tile(const fa_params &p, const key_block
     wgmma_wait<1>(); /* for dQ */
     fence_operand(dq);
     fence_operand(w.dv);
+    begin_part(loop.count == 0, w.group);
     put_transposed_dq(dq, smem + DQ_AT + w.group * DQ_BYTES + w.warp * (DQ_BYTES / 4),
-                      block.seq.seq_q - row0 - (BY_COLUMNS ? 0 : w.group * DQ_ROWS), w.group, loop.count == 0);
+                      block.seq.seq_q - row0 - (BY_COLUMNS ? 0 : w.group * DQ_ROWS));
+    end_part(w.group);
     wgmma_wait<0>();
     fence_operand(w.dk);
     release(at.empty_bar + 8 * stage_of(loop), w.thread);
@@ -180,7 +146,10 @@ __device__ __forceinline__ void consume(const fa_params &p, const key_block &blo
     asm volatile("" : "+f"(scores.scale_log2)); /* not computed again for each tile */
 #pragma unroll 1
     while (loop.left > 0) {
-        consume_tile(p, block, w, loop, at, scores, smem);
+        if constexpr (WIDE)
+            consume_wide_tile(p, block, w, loop, at, scores, smem);
+        else
+            consume_tile(p, block, w, loop, at, scores, smem);
         advance(loop, block);
         if (CHANGES_SCORES && loop.tile == first_of_head(block)) /* the next head */
             scores = scores_of_head(p, block.seq, loop.head);

@@ -312,10 +312,9 @@ __device__ __forceinline__ constexpr unsigned descriptor_leading(unsigned bytes)
 #define R8_13 R8_12, R8(104)
 #define R8_14 R8_13, R8(112)
 #define R8_15 R8_14, R8(120)
-
 /* D[64, N] (+)= A[64, 16] B[16, N]; accumulate 0: D = A B.
  * ss: A, B in shared memory, both K-major (B as [N, K]). rs: A in registers, B K-major.
- * rs_n, ss_n: B N-major in shared memory ([K, N], "transposed"). ss_m: A M-major, B K-major.
+ * rs_n, ss_n: B N-major in shared memory ([K, N], "transposed"). ss_m: A M-major, B K-major. ss_mn: neither K-major.
  * d[4j + 2h + e]: row 16 * warp + lane / 4 + 8h, column 8j + 2 * (lane % 4) + e. */
 template <int N>
 struct wgmma;
@@ -346,6 +345,7 @@ struct wgmma;
         WGMMA_SS(ss, N, G, S0, S1, S2, 0, 0)            \
         WGMMA_SS(ss_n, N, G, S0, S1, S2, 0, 1)          \
         WGMMA_SS(ss_m, N, G, S0, S1, S2, 1, 0)          \
+        WGMMA_SS(ss_mn, N, G, S0, S1, S2, 1, 1)         \
         WGMMA_RS(rs, N, G, S0, S1, S2, S3, S4, S5, 0)   \
         WGMMA_RS(rs_n, N, G, S0, S1, S2, S3, S4, S5, 1) \
     };

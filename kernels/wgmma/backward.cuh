@@ -2,7 +2,7 @@
  * loads, the products themselves. */
 #pragma once
 
-#if FA_DIM <= 128 /* not SHARED_KEYS */
+#if FA_N == 128 /* not SHARED_KEYS */
 #define DQ_BOX 16
 #else
 #define DQ_BOX 64
@@ -13,8 +13,10 @@
 constexpr int M = FA_M, N = FA_N, STAGES = FA_STAGES, SPLITS = FA_SPLITS; /* splits: blocks of a cluster */
 constexpr int BOXES = ceil_div(FA_DIM, 64), DIM_PAD = BOXES * 64;         /* boxes of 64 columns, zero past dim */
 constexpr int BOXES_V = ceil_div(FA_DIM_V, 64), DIM_PAD_V = BOXES_V * 64;
-constexpr bool SHARED_KEYS = BOXES > 2;                        /* by the warpgroups: each owns dK or dV of them */
-constexpr bool BY_COLUMNS = BOXES > 1;                         /* a part of dQ: 64 columns; else half of the rows */
+constexpr bool SHARED_KEYS = N == 64;  /* by the warpgroups: each owns dK or dV of them */
+constexpr bool BY_COLUMNS = BOXES > 1; /* a part of dQ: 64 columns; else half of the rows */
+constexpr bool WIDE =
+    !SHARED_KEYS && BOXES == 3; /* exponentials by halves of a tile; each makes half of dQ's third part */
 constexpr bool LATE_DOUT = FA_CAUSAL && BOXES == 2 && M == 64; /* dO and delta land behind barriers of their own */
 constexpr int DQ_PARTS = BY_COLUMNS ? BOXES : 2, DQ_ROWS = BY_COLUMNS ? M : M / 2;
 constexpr unsigned TURN_ENDS = SHARED_KEYS ? 2 : 1; /* by the warpgroups, or by the warp that sends dQ */
@@ -24,8 +26,10 @@ static_assert(FA_DIM_V % 8 == 0 && FA_DIM_V >= 16 && FA_DIM_V <= FA_DIM,
               "dim-v must be a multiple of 8 from 16 to dim");
 static_assert(M == 64 || (M == 80 && BOXES == 2) || (M == 128 && BOXES == 1),
               "m must be 64, up to dim 64 it may be 128, from dim 65 to 128 it may be 80");
-static_assert(SHARED_KEYS || M == 64 || (FA_FEATURES & FA_FEATURE_SOFTCAP) == 0, "a softcap needs m 64");
-static_assert(N == (SHARED_KEYS ? 64 : 128), "n must be 128, above dim 128 it must be 64");
+static_assert(N == 64 || (M == 64 && !WIDE) || (FA_FEATURES & FA_FEATURE_SOFTCAP) == 0,
+              "a softcap needs m 64, and above dim 128 n 64");
+static_assert(N == 64 ? BOXES > 2 : N == 128 && BOXES + BOXES_V <= 5 && BOXES < 4,
+              "n must be 128, above dim 128 it must be 64, or 128 up to dim 192 with a dim-v up to 128");
 static_assert(FA_WARPS == 12, "wgmma_backward: warps must be 12: two warpgroups that compute, one that loads");
 static_assert(STAGES == 1 || STAGES == 2, "wgmma_backward: stages must be 1 or 2");
 static_assert(SPLITS == 1 || SPLITS == 2 || SPLITS == 4 || SPLITS == 8, "wgmma_backward: splits must be 1, 2, 4 or 8");
@@ -41,8 +45,8 @@ constexpr int DO_BARS = SHARED_KEYS ? 2 * DO_STAGES : LATE_DOUT ? DO_STAGES : 0;
 constexpr int DS_BYTES = N / 64 * Q_BOX_BYTES; /* rows of M queries: a box for each 64 keys */
 constexpr int DQ_BYTES = 64 * DQ_ROWS * 4;     /* a part */
 constexpr int V_AT = K_BYTES, Q_AT = V_AT + V_BYTES, DO_AT = Q_AT + (SHARED_KEYS ? STAGES : 1) * Q_BYTES;
-constexpr int DS_AT = Q_AT + STAGES * Q_BYTES + DO_STAGES * DO_BYTES, DQ_AT = DS_AT + 2 * DS_BYTES;
-constexpr int S_AT = DQ_AT + 2 * DQ_BYTES, ROWS_AT = S_AT + (SHARED_KEYS ? M * N * 4 : 0);
+constexpr int DS_AT = Q_AT + STAGES * Q_BYTES + DO_STAGES * DO_BYTES, DQ_AT = DS_AT + (WIDE ? 1 : 2) * DS_BYTES;
+constexpr int S_AT = DQ_AT + (WIDE ? 3 : 2) * DQ_BYTES, ROWS_AT = S_AT + (SHARED_KEYS ? M * N * 4 : 0);
 constexpr int BARS_AT = ROWS_AT + DO_STAGES * M * 8;
 constexpr int SMEM_BYTES = 1024 + BARS_AT + 8 * (1 + 2 * STAGES + DO_BARS);
 constexpr int SUM_COLUMNS = DIM_PAD + DIM_PAD_V; /* of dK, then of dV, in FP32 from the base on */
@@ -55,8 +59,8 @@ constexpr bool CAUSAL_ALONE = FA_CAUSAL && !HAS_FIRST_KEY && !HAS_VARLEN;
 constexpr bool FROM_LAST_ROWS = LATE_DOUT && CAUSAL_ALONE && !DETERMINISTIC && SPLITS == 1;
 
 /* Named barriers: dS is written; S^T is; dS is, by the warpgroup itself. A warpgroup's part of dQ is written, and has
- * been sent (+ 2). */
-enum { BAR_DS = 1, BAR_S = 2, BAR_OWN_DS = 3, BAR_DQ = 4 };
+ * been sent (+ 2). With one buffer, the other warpgroup has used dS. */
+enum { BAR_DS = 1, BAR_S = 2, BAR_OWN_DS = 3, BAR_DQ = 4, BAR_DS_USED = 8 };
 
 /* Addresses in shared memory. full: a stage has landed; empty: it has been used. */
 struct shared_layout {
@@ -248,14 +252,15 @@ __device__ __forceinline__ u64 descriptor_at(unsigned low, unsigned bytes)
 }
 
 /* s = keys times queries: transposed scores, of 64 rows of keys. then: what is done once the first step is issued. */
-template <int COLUMNS, class F>
-__device__ __forceinline__ void issue_scores(float (&s)[M / 2], unsigned keys_at, unsigned queries_at, const F &then)
+template <int COLUMNS, int REGISTERS, class F>
+__device__ __forceinline__ void issue_scores(float (&s)[REGISTERS], unsigned keys_at, unsigned queries_at,
+                                             const F &then)
 {
     const unsigned keys = descriptor_start(keys_at), queries = descriptor_start(queries_at);
 #pragma unroll
     for (int step = 0; step < COLUMNS / 16; ++step) {
-        wgmma<M>::ss(s, descriptor_at(keys, step / 4 * K_BOX_BYTES + step % 4 * 32),
-                     descriptor_at(queries, step / 4 * Q_BOX_BYTES + step % 4 * 32), step > 0);
+        wgmma<2 * REGISTERS>::ss(s, descriptor_at(keys, step / 4 * K_BOX_BYTES + step % 4 * 32),
+                                 descriptor_at(queries, step / 4 * Q_BOX_BYTES + step % 4 * 32), step > 0);
         if (step == 0)
             then();
     }
@@ -283,6 +288,18 @@ __device__ __forceinline__ void issue_sums(float (&sums)[REGISTERS], const unsig
                                    step > 0 ? 1 : accumulate);
 }
 
+/* dK += dS^T Q, of dS in shared memory: where it would not stay in registers. */
+template <int REGISTERS>
+__device__ __forceinline__ void issue_dk(float (&dk)[REGISTERS], unsigned ds_at, unsigned rows_at, int accumulate)
+{
+    const unsigned place = SPLITS > 1 ? rows_at & 0x3ffff : rows_at;
+    const unsigned keys = descriptor_start(ds_at), rows = descriptor_start(place) + descriptor_leading(Q_BOX_BYTES);
+#pragma unroll
+    for (int step = 0; step < M / 16; ++step)
+        wgmma<2 * REGISTERS>::ss_mn(dk, descriptor_at(keys, step * 16 * BOX_ROW_BYTES),
+                                    descriptor_at(rows, step * 16 * BOX_ROW_BYTES), step > 0 ? 1 : accumulate);
+}
+
 /* With shared keys: 64 columns of dQ = dS K. */
 __device__ __forceinline__ void issue_dq(float (&dq)[32], unsigned ds_at, unsigned k_at, int part)
 {
@@ -293,24 +310,24 @@ __device__ __forceinline__ void issue_dq(float (&dq)[32], unsigned ds_at, unsign
                         wgmma_descriptor(columns + descriptor_start(step * 16 * BOX_ROW_BYTES)), step > 0);
 }
 
-/* A part of dQ^T = K^T dS^T. */
-__device__ __forceinline__ void issue_transposed_dq(float (&dq)[DQ_ROWS / 2], unsigned ds_at, unsigned k_at, int part)
+/* dQ^T = K^T dS^T: 64 columns of K, some rows of dS. */
+template <int REGISTERS>
+__device__ __forceinline__ void issue_transposed_dq(float (&dq)[REGISTERS], unsigned ds_at, unsigned k_at)
 {
-    const unsigned rows = descriptor_start(ds_at + (BY_COLUMNS ? 0 : part * DQ_ROWS * BOX_ROW_BYTES));
-    const unsigned columns = descriptor_start(k_at + (BY_COLUMNS ? part * K_BOX_BYTES : 0));
+    const unsigned rows = descriptor_start(ds_at), columns = descriptor_start(k_at);
 #pragma unroll
     for (int step = 0; step < N / 16; ++step)
-        wgmma<DQ_ROWS>::ss_m(dq, descriptor_at(columns, step * 16 * BOX_ROW_BYTES),
-                             descriptor_at(rows, step / 4 * Q_BOX_BYTES + step % 4 * 32), step > 0);
+        wgmma<2 * REGISTERS>::ss_m(dq, descriptor_at(columns, step * 16 * BOX_ROW_BYTES),
+                                   descriptor_at(rows, step / 4 * Q_BOX_BYTES + step % 4 * 32), step > 0);
 }
 
-/* dS^T of the warpgroup's 64 keys to its box of dS: rows are queries. */
-template <int PAIRS>
+/* dS^T of the warpgroup's 64 keys to its box of dS: rows are queries. BEGIN, END: 16s of them. */
+template <int BEGIN = 0, int END = M / 16, int PAIRS>
 __device__ __forceinline__ void store_ds(unsigned box_at, const unsigned (&pairs)[PAIRS], int thread)
 {
     const int lane = thread % 32, chunk = thread / 32 * 2 + lane / 8 % 2;
 #pragma unroll
-    for (int i = 0; i < PAIRS / 4; ++i) {
+    for (int i = BEGIN; i < END; ++i) {
         const int query = i * 16 + lane / 16 * 8 + lane % 8;
         stmatrix_x4_trans_at(box_at + query * BOX_ROW_BYTES + (chunk ^ lane % 8) * 16,
                              reinterpret_cast<const unsigned(&)[4]>(pairs[4 * i]));

@@ -55,34 +55,43 @@ __device__ __forceinline__ unsigned *add_dq(const float (&dq)[32], const gradien
     return turn_g;
 }
 
-/* A warp's 16 columns of the part of dQ^T to shared memory, as its registers lie, once the tile before was sent. */
-__device__ __forceinline__ void put_transposed_dq(const float (&dq)[DQ_ROWS / 2], unsigned char *warp_s, int count,
-                                                  int group, bool first)
+/* A warp's 16 columns of a part of dQ^T to shared memory, as its registers lie. count: rows that exist. */
+template <int REGISTERS>
+__device__ __forceinline__ void put_transposed_dq(const float (&dq)[REGISTERS], unsigned char *warp_s, int count)
 {
     const int lane = threadIdx.x % 32;
-    if (!first)
-        bar_sync(BAR_DQ + 2 + group, 128 + 32);
-    if (count >= DQ_ROWS) {
+    if (count >= 2 * REGISTERS) {
 #pragma unroll
-        for (int i = 0; i < DQ_ROWS / 8; ++i)
+        for (int i = 0; i < REGISTERS / 4; ++i)
             *reinterpret_cast<float4 *>(warp_s + i * 512 + lane * 16) =
                 make_float4(dq[4 * i], dq[4 * i + 1], dq[4 * i + 2], dq[4 * i + 3]);
-    } else {
-#pragma unroll
-        for (int i = 0; i < DQ_ROWS / 2; ++i) {
-            const int eight = i / 4 * 8, row = eight + lane % 4 * 2 + i % 2, column = i / 2 % 2 * 8 + lane / 4;
-            if (eight + 8 <= count)
-                *reinterpret_cast<float *>(warp_s + eight * 64 + lane * 16 + i % 4 * 4) = dq[i];
-            else if (row < count)
-                *reinterpret_cast<float *>(warp_s + row * 64 + column * 4) = dq[i];
-        }
+        return;
     }
+#pragma unroll
+    for (int i = 0; i < REGISTERS; ++i) {
+        const int eight = i / 4 * 8, row = eight + lane % 4 * 2 + i % 2, column = i / 2 % 2 * 8 + lane / 4;
+        if (eight + 8 <= count)
+            *reinterpret_cast<float *>(warp_s + eight * 64 + lane * 16 + i % 4 * 4) = dq[i];
+        else if (row < count)
+            *reinterpret_cast<float *>(warp_s + row * 64 + column * 4) = dq[i];
+    }
+}
+
+/* Around a warpgroup's part of dQ in shared memory: the tile before was sent; this one may be. */
+__device__ __forceinline__ void begin_part(bool first, int group)
+{
+    if (!first)
+        bar_sync(BAR_DQ + 2 + group, 128 + 32);
+}
+
+__device__ __forceinline__ void end_part(int group)
+{
     fence_async_proxy();
     bar_arrive(BAR_DQ + group, 128 + 32);
 }
 
-/* The warp that sends dQ: adds what the warpgroups leave in shared memory to the sums, four boxes of 16 columns each.
- * With --deterministic a tile waits for so many turns of tiles of keys at these rows. */
+/* The warp that sends dQ: adds what the warpgroups leave in shared memory to the sums, four boxes of 16 columns each,
+ * of WIDE's third part half of the rows. With --deterministic a tile waits for so many turns of tiles of keys. */
 __device__ __forceinline__ void send_dq(const fa_params &p, const key_block &block, unsigned dq_at)
 {
     query_loop loop = first_query_tile(p, block);
@@ -108,15 +117,21 @@ __device__ __forceinline__ void send_dq(const fa_params &p, const key_block &blo
                                 dq_at + group * DQ_BYTES + lane * (DQ_BYTES / 4), count * 64);
                 tma_store_commit();
             }
+            const int third = row0 + group * (M / 2), count_third = smaller(seq_q - third, M / 2);
+            if (WIDE && lane / 4 == 1 && lane < DIM16 / 16 - 4 && count_third > 0) {
+                bulk_add_floats(head_g + third * 16 + 128 * rows.all,
+                                dq_at + (4 + group) * (DQ_BYTES / 2) + lane % 4 * (DQ_BYTES / 8), count_third * 64);
+                tma_store_commit();
+            }
         }
-        if (lane < 4)
+        if (lane < (WIDE ? 8 : 4))
             tma_store_wait_read();
         __syncwarp();
 #pragma unroll
         for (int group = 0; group < 2 && loop.left > 1; ++group)
             bar_arrive(BAR_DQ + 2 + group, 128 + 32);
         if (DETERMINISTIC) {
-            if (lane < 4)
+            if (lane < (WIDE ? 8 : 4))
                 bulk_wait_done();
             __syncwarp();
             if (lane == 0)

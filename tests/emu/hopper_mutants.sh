@@ -90,6 +90,9 @@ backward=("--race --schedule random --m 128 --seq 300 --seq-kv 140" "--race --sc
     "--schedule greedy --dim 128 --m 80 --seq 203" "--race --schedule random --dim 128 --m 64 --seq 300 --causal"
     "--race --schedule random --dim 128 --m 64 --seq 200 --splits 2"
     "--race --schedule greedy --m 128 --seq 300 --splits 4")
+tile[wgmma_backward:wide]="--op backward --m 64 --n 128 --warps 12 --stages 2 --batch 1 --heads 2 --dim 192 --dim-v 128"
+wide=("--race --schedule random --seq 200 --seq-kv 140" "--race --schedule descending --seq 200 --causal"
+    "--race --schedule greedy --seq 203 --deterministic")
 tile[wgmma_backward:shared]="--op backward --m 64 --n 64 --warps 12 --stages 2 --batch 1 --heads 2 --kv-heads 1"
 shared=("--race --schedule random --dim 192 --dim-v 128 --seq 200 --seq-kv 70"
     "--schedule random --dim 136 --seq 64 --seq-kv 300 --deterministic"
