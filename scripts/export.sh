@@ -13,7 +13,7 @@
 #   --format kernelbench          files of KernelBench (--out FOLDER): each problem in PyTorch, and the fastest tile of
 #                                 each kernel without tensor maps and CUTLASS as a PyTorch extension; FP16 alone
 #   --format robust-kbench        task folders of robust-kbench (--out FOLDER), likewise
-#   --format rbk-report           rbk_report.json and rbk_report.md (--out FOLDER) of records and rows of peers.json:
+#   --format rbk-report           rbk_report.json and rbk_report.md (--out FOLDER) of records and rows of peers.sh:
 #                                 SDPA, the ladder, the best tile, criteria of success
 #   --kernel NAME[,NAME...]       these alone; repeatable
 #   --group TEXT                  of a leaderboard: groups that contain TEXT alone, e.g. "2,8,8,512,512,64,full"

@@ -21,7 +21,7 @@
 #              (scripts/lib/evidence/lse.txt)
 #   profile    Nsight Compute's gates of the sweeps' winners, and of the other rungs at the tiles of their rules, also
 #              at long sequences of three dims (scripts/ncu_profile.sh)
-#   peers      beside PyTorch's attention, shape by shape (scripts/peers.sh)
+#   peers      beside FlashAttention, cuDNN and PyTorch's attention, problem by problem (scripts/peers.sh)
 # Parts on whatever device there is, into evidence/robustness/; "robustness" is all of these:
 #   controls   kernels wrong in one way, on the emulator (tests/emu/controls.sh)
 #   mutants    barriers and waits taken out of the kernels (tests/emu/mutants.sh; some minutes)
@@ -274,7 +274,7 @@ part_versus() {
 }
 
 part_peers() {
-    try scripts/peers.sh --out "$out/peers.json"
+    try scripts/peers.sh --out "$out/dense.jsonl"
 }
 
 part_grid() {

@@ -7,7 +7,7 @@
 #   --page         the page alone, from DIR/bound.jsonl.gz; compiles nothing
 # Compiles each kernel of the ladder with the tile that its rules select on an L4, with --bound for sm_89: at batch 2,
 # heads 8, length 512, head dim 64, beside other tiles (scripts/lib/l4/tiles.txt), and at the shapes of the peers' grid
-# (scripts/lib/peers/h200.tsv).
+# (scripts/lib/peers/dense.txt).
 # Exit: 0, 2 usage, 4 not run (no fa_bench, no jq, no nvdisasm). FA_BENCH names the binary (default ./fa_bench).
 set -euo pipefail
 
@@ -24,7 +24,7 @@ compile() {
         jqf l4/rungs -r <<<"$registry" | sed 's/^/--kernel /'
         grep -v '^#' scripts/lib/l4/tiles.txt
     } | sed 's/$/ --batch 2 --heads 8 --seq 512 --dim 64/' >"$work/runs"
-    cut -f1 scripts/lib/peers/h200.tsv | jqf l4/grid -nrR --argjson registry "$registry" >>"$work/runs"
+    cut -f1 scripts/lib/peers/dense.txt | jqf l4/grid -nrR --argjson registry "$registry" >>"$work/runs"
     "$bench" --compile-only --arch sm_89 --bound --runs "$work/runs" --jobs "${opt[jobs]}" --quiet --json - \
         2>/dev/null |
         jqf l4/row -c --rawfile lines "$work/runs" >"$work/rows" || true # an infeasible tile is a row

@@ -7,7 +7,7 @@
 #                    another number of keys in a third, dims 32 to 256, both masks, up to 2^34 pairs of query and key
 #   --seed S         default 1
 #   --problems FILE  a problem a line, as options of fa_bench
-#                    (default: scripts/lib/peers/h200.tsv and scripts/lib/pairs/more.txt)
+#                    (default: scripts/lib/peers/dense.txt and scripts/lib/pairs/more.txt)
 #   --kernel NAME    default: the last rung of the registry
 #   --vs SPEC        a peer as fa_bench --vs takes it; repeatable
 #                    (default: the fused library, and examples/library/build/fa3.so where it is built)
@@ -79,7 +79,7 @@ problems() {
     elif [[ -n ${opt[problems]} ]]; then
         cat "${opt[problems]}"
     else
-        cut -f1 scripts/lib/peers/h200.tsv scripts/lib/pairs/more.txt
+        cut -f1 scripts/lib/peers/dense.txt scripts/lib/pairs/more.txt
     fi
 }
 problems | awk -v lane="$lane" -v lanes="$lanes" '

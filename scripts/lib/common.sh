@@ -125,22 +125,13 @@ use_peers() { # DIR: peers that scripts/evidence/peers_env.sh brought; nothing f
     [[ -d $1/python || -d $1/cudnn ]] || die 2 "--env takes a folder of scripts/evidence/peers_env.sh, not '$1'"
     local dir
     dir=$(cd "$1" && pwd)
-    export PEERS_SITE=$dir/python PATH=$dir/python/bin:$PATH # lib/peers/peers_torch.py; FlashInfer's ninja
+    export PEERS_SITE=$dir/python PATH=$dir/python/bin:$PATH # lib/peers/peers_rows.py; FlashInfer's ninja
     export LD_LIBRARY_PATH=$dir/cudnn:${LD_LIBRARY_PATH:-} FA_LIBRARY_PATH=$dir/cudnn:${FA_LIBRARY_PATH:-}
     # PyTorch's RPATH wins over LD_LIBRARY_PATH, and its cuDNN would load the rest from there: preloaded, it is one.
     [[ ! -d $dir/cudnn ]] ||
         with_peers=(env "LD_PRELOAD=$(find "$dir/cudnn" -name '*.so*' | sort | paste -sd:)${LD_PRELOAD:+:$LD_PRELOAD}")
 }
 with_peers=() # what a process with PyTorch is started with, after use_peers
-# Parts of one cuDNN alone are mapped in a process that has run it; with use_peers those of its folder. libcudnn.so
-# itself is none: PyTorch's may stand beside them, it hands calls on.
-one_cudnn() { # PID
-    local from want=
-    from=$(sed -nE 's|^[^/]*(/.*)/libcudnn_[^/]*$|\1|p' "/proc/$1/maps" 2>/dev/null | sort -u)
-    [[ ${#with_peers[@]} -eq 0 || -z $from ]] || want=${LD_LIBRARY_PATH%%:*}
-    [[ $(wc -l <<<"$from") -eq 1 && ${want:-$from} == "$from" ]] ||
-        die 4 "NOT-RUN: PyTorch has loaded cuDNN from ${from//$'\n'/ and }${want:+, not $want alone}"
-}
 # On a terminal, one line that the next one replaces: what a script that says nothing for a while is at.
 progress() { # TEXT, or nothing: takes it away
     [[ ! -t 2 ]] || printf '\r\033[K%s' "${1:+$script: $1 }" >&2

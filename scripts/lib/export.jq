@@ -247,8 +247,8 @@ def markdown:
         (.tflops | figure), .registers, .smem_bytes, .spill_bytes, ratio] | map(cell) | row);
 
 # rbk_report.json and rbk_report.md. Per problem: PyTorch's fused attention (SDPA), the ladder of kernels, the best
-# tile, and whether each criterion of success is met. $lines: everything read, for the rows of peers.json, which time
-# PyTorch beside a kernel.
+# tile, and whether each criterion of success is met. $lines: everything read, for the rows of scripts/peers.sh, which
+# time PyTorch beside a kernel.
 def rbk_report:
     def accepted: 1.03; # what a comparison must exceed with its whole interval
     def inverse: if . then 1 / . else null end;
@@ -262,7 +262,7 @@ def rbk_report:
 
     # PyTorch's attention and FlashAttention 3 on this problem; ratio: how much faster the kernel beside it is, paired
     # where both were.
-    def peers($p): [$lines[] | select(.peers | type == "object") |
+    def peers($p): [$lines[] | select(has("peers")) | by_peer |
         select($p.heads == $p.kv_heads and $p.seq_q == $p.seq_kv and
             [.batch, .heads, .seq, .dim, .causal, .dtype // "fp16"] ==
                 [$p.batch, $p.heads, $p.seq_q, $p.dim, $p.causal, $p.dtype // "fp16"])] |

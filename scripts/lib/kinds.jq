@@ -31,6 +31,9 @@ def kinds: {
         "config?": "object", "arch?": "string", "code_sha256?": "string", "us?": "number", "ratio?": "number",
         peers: {"*": "number|null"}, "paired?": {"*": {"ratio?": "number", "ci95?": "interval"}},
         "paired_ratio?": "number"},
+    beside: {options: "string", kernel: "string", "variant?": "string", "config?": "object", "code_sha256?": "string",
+        status: "string", problem: problem, "p50_us?": "number", "ratio?": "number",
+        peers: [{peer: "string", status: "string", "reason?": "string", "solo_us?": "number", "ratio?": "number"}]},
     profile: {kernel: "string", problem: problem, gates: [{gate: "string", "verdict?": "string",
         "measured?": "number"}]},
     score: {schema: "string", candidate: "string", "combined_score?": "number", "text_feedback?": "string",
@@ -97,7 +100,7 @@ def wrong($kind):
     elif $kind == "record" then "it is no record of fa_bench (no schema)"
     elif $kind == "result" then
         if has("group") or has("knobs") or has("key") then fault(kinds.line)
-        elif has("peers") then fault(kinds.peer)
+        elif has("peers") then fault(if has("options") then kinds.beside else kinds.peer end)
         else "it is neither a record of fa_bench nor a line of a leaderboard" end
     elif $kind == "compared" then
         if has("kernels") then fault(kinds.board) else wrong("result") end

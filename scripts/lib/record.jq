@@ -16,6 +16,22 @@ def feature_options:
     (select(.op? == "backward") | "--op backward"), (select(.deterministic?) | "--deterministic");
 def typed_options: if (.dtype // "fp16") == "fp16" then empty else "--dtype \(.dtype)" end;
 
+# A row of scripts/peers.sh as older files, peers.json, have theirs: the problem's fields in the row, peers by name.
+def by_peer:
+    def by(f): map({(.peer): f}) | add // {};
+    if .peers | type == "object" then . else
+        (.peers | map(select(.status == "pass"))) as $good |
+        ($good | map(select(.solo_us)) | by(.solo_us)) as $us |
+        (.problem | {batch, heads, seq: .seq_q, dim, causal, dtype, kind:
+            (if .seq_kv == .seq_q then null elif .seq_q <= 8 then "decode" else "prefill" end)} +
+            if .kv_heads == .heads then {} else {kv_heads} end + if .seq_kv == .seq_q then {} else {seq_kv} end) +
+        {kernel, variant, status, us: .p50_us, tflops, peers: $us, best_peer: ($us | to_entries | min_by(.value).key),
+            ratio: .solo_ratio, paired_ratio: .ratio,
+            paired: ($good | map(select(.ratio)) | by({ratio, ci95: .ratio_ci95})),
+            torch: ($good | map(.version // empty) | unique | join(", ")), libraries: ($good |
+                by({version: (.version // "" | sub("^(FlashAttention [23]|[^ ]+) "; "") | select(. != ""))}))}
+    end;
+
 # What tables, pages and summaries share.
 def hundredths: if . == null then "-" else . * 100 | round / 100 end;
 def thousandths: if . == null then "-" else . * 1000 | round / 1000 end;

@@ -51,7 +51,7 @@ def ladder_rows: sort_by([(.problem | work), -(.p50_us // 0)]) | .[] |
 def best_rows: .[] | [(.p50_us | figure), (.p90_us | figure), .kernel, (.knobs | gsub(","; " ")), (.registers | whole),
     (.smem_bytes | whole)];
 def paired_best: (.paired // {}) | to_entries | min_by(.value.ratio);
-# The peers of rows of peers.json, [[key, name]]; a name has the version where a row has it.
+# The peers of rows of by_peer, [[key, name]]; a name has the version where a row has it.
 def peers_there:
     def torch($of): [.[].torch | strings | capture("\($of) (?<v>[0-9][^ ,]*)").v] | unique;
     def cudnn: tonumber | "\(. / 10000 | floor).\(. / 100 % 100).\(. % 100)";
@@ -63,7 +63,7 @@ def peers_there:
         ([$rows[].libraries[$key]?.version | values] | unique) as $library |
         [$key, ([.[1]] + if $library == [] then .[2] else $library end | join(" "))]);
 
-# A peer of peers.json by its name and version.
+# A peer of them by its name and version.
 def named($there): . as $key | first($there[] | select(.[0] == $key)[1]) // .;
 def peer_rows: peers_there as $there | .[] | paired_best as $p | [shape, mask, .variant // .kernel, (.us | figure),
     (.tflops | figure), (.best_peer | named($there)), (.peers[.best_peer // ""] | figure),
@@ -151,10 +151,10 @@ def ladder:
             if . then "\(.p50_us | short) (\(.tflops | short))" + if .ratio then ", \(.ratio | short)x" else "" end
             else "-" end)) | row);
 
-# Rows of peers.json as a table of the documents. $file: its name. Shapes of a kind (decode, prefill) are groups of
-# their own. A mean over fewer shapes than its row has says over how many.
+# Rows of scripts/peers.sh on dense problems as a table of the documents. $file: its name. Shapes of a kind (decode,
+# prefill) are groups of their own. A mean over fewer shapes than its row has says over how many.
 def peers:
-    map(select(.ratio != null)) |
+    map(by_peer | select(.ratio != null)) |
     (if all(.[]; .peers.fa3) then "fa3_scaled" else "fa3" end) as $other | # measured everywhere, or scaled
     (peers_there | if map(.[0]) | index("fa3") and index("fa3_scaled") then map(select(.[0] != $other)) else . end)
         as $columns |
@@ -176,9 +176,10 @@ def peers:
 
 # Rows of pairs as the README's table, of the kernel that has most of them: head dims and masks of two shapes and
 # more. A mean over fewer shapes than its row has says over how many. $folder: where they lie, named for the GPU.
-# $fa4: rows of peers_fa4.json beside them.
+# $fa4: rows of scripts/peers.sh beside them, for FlashAttention 4.
 def summary:
     def peer: .vs_version // .vs;
+    ($fa4 | map(by_peer)) as $fa4 |
     def fa4: if $fa4 == [] then [] else (map(.problem | {batch, heads, seq: .seq_q}) | unique) as $shapes |
         .[0].problem as {$dim, $causal} | [[$fa4[] | select(.dim == $dim and .causal == $causal and
             ({batch, heads, seq} as $s | $shapes | index([$s]))).paired.fa4.ratio | values] |

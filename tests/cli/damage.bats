@@ -24,7 +24,7 @@ compare.sh                    records.jsonl              record   needed    FILE
 compare.sh                    leaderboard.json           board    needed    FILE FILE --out OUT
 ncu_profile.sh                gates.json                 gate     needed    --import CSV --thresholds FILE --out OUT
 ncu_profile.sh                record.json                record   needed    --import CSV --record FILE --out OUT
-peers.sh                      peers.json                 peer     output    --kernel two --library none --out FILE
+peers.sh                      dense.jsonl                beside   output    --kernel two --library none --out FILE
 replay.sh                     leaderboard.jsonl          line     needed    --strategy grid --budget 8 --out OUT FILE
 replay.sh                     curves.jsonl               curve    needed    --table FILE
 setup.sh                      -
@@ -35,7 +35,6 @@ evidence/bound_rank.sh        bound_rank.json            rank     needed    --ta
 evidence/bound_time.sh        -
 evidence/evidence.sh          -
 evidence/evidence_current.sh  rows.jsonl                 row      needed    FILE
-evidence/features.sh          -
 evidence/evidence_index.sh    ladder.jsonl               record   optional  --dir DIR
 evidence/l4.sh                bound.jsonl.gz             bounded  needed    --page --dir DIR
 evidence/ladder.sh            leaderboard.json           board    optional  --board FILE --out OUT
@@ -48,6 +47,7 @@ evidence/report.sh            ladder.jsonl               record   optional  --no
 evidence/report.sh            leaderboard.jsonl.gz       line     optional  --no-compile --dir DIR
 evidence/report.sh            micro_best.json            best     optional  --no-compile --dir DIR
 evidence/report.sh            peers.json                 peer     optional  --no-compile --dir DIR
+evidence/report.sh            dense.jsonl                beside   optional  --no-compile --dir DIR
 evidence/report.sh            sweeps.jsonl               sweep    optional  --no-compile --dir DIR
 evidence/sweep_scaling.sh     rates.jsonl                rate     needed    --table FILE
 house/check_bats.sh           -
@@ -73,6 +73,7 @@ setup_file() {
     zcat evidence/h200/sanitize.cases.jsonl.gz | head -n 3 >"$good/case"
     jq -c '.[]' scripts/lib/ncu/thresholds.json >"$good/gate"
     jq -c '.[]' evidence/h200/peers_fa4.json | head -n 3 >"$good/peer"
+    head -n 3 evidence/h100_80gb_hbm3/features.jsonl >"$good/beside"
     jq -c 'del(.peers)' "$good/peer" >"$good/row"
     head -n 3 studies/strategies.jsonl >"$good/curve"
     zcat evidence/h200/bound.json.points.jsonl.gz | head -n 5 >"$good/point"

@@ -29,7 +29,7 @@ evidence() { "$work/tree/scripts/evidence/evidence.sh" --out "$work/ev" "$@"; }
     grep -q "ncu_profile --out .* --kernel two --m 32 --warps 4" "$work/calls"
     # the winner on two problems; the baseline has no profile
     [ "$(grep -c '^ncu_profile .* --kernel' "$work/calls")" -eq 2 ]
-    grep -qx "peers --out $work/ev/peers.json" "$work/calls"
+    grep -qx "peers --out $work/ev/dense.jsonl" "$work/calls"
 }
 
 @test "a sweep of each kernel on the first problem that its rules give to it; not of what this commit has" {
@@ -58,7 +58,7 @@ evidence() { "$work/tree/scripts/evidence/evidence.sh" --out "$work/ev" "$@"; }
     touch "$STUB/source.lib"
     echo 'lib 16 4 90' >>"$STUB/times"
     echo 'two 16 4' >"$STUB/wrong"
-    head -n 4 scripts/lib/peers/h200.tsv >"$work/tree/scripts/lib/peers/h200.tsv"
+    head -n 4 scripts/lib/peers/dense.txt >"$work/tree/scripts/lib/peers/dense.txt"
     echo '--seq 99' >"$work/tree/scripts/lib/pairs/more.txt"
     run -0 evidence versus
     [[ $output == *"one over made up 1.2, sustained: geometric mean 1.8, least 1.8, 0 below 1, 6 pairs"* ]]
@@ -115,7 +115,7 @@ END
     printf '#!/usr/bin/env bash\necho peers >"%s/calls"\nsleep 600\n' "$work" >"$work/tree/scripts/peers.sh"
     touch "$STUB/source.lib"
     echo 'lib 16 4 90' >>"$STUB/times"
-    head -n 3 scripts/lib/peers/h200.tsv >"$work/tree/scripts/lib/peers/h200.tsv"
+    head -n 3 scripts/lib/peers/dense.txt >"$work/tree/scripts/lib/peers/dense.txt"
     : >"$work/tree/scripts/lib/pairs/more.txt"
     setsid "$work/tree/scripts/evidence/evidence.sh" versus peers --out "$work/ev" >/dev/null 2>&1 3>&- &
     victim=$!

@@ -1,235 +1,243 @@
 #!/usr/bin/env bats
-# The comparison with PyTorch: what counts, what is written, what is NOT-RUN; on made-up records, and on real arrays
-# where PyTorch is.
+# Our kernel beside its peers: what counts, what is written, what is NOT-RUN; with a made-up bench and a made-up
+# PyTorch, and on real arrays where PyTorch is.
 load helper
 load stub_bench
 
-# Peers at 20 us (fa2), 15 us (cudnn), 30 us (efficient); math has no memory; fa3 takes what $STUB/fa3 says, and without
-# that file is not installed. Dies at the shape of $STUB/die. A problem with a cubin, whose contents go to $STUB/cubins,
-# has its peers paired: 60 us beside our 50 us but for cudnn's 45; $STUB/pairs says otherwise.
+# A torch that makes up what needs a GPU. $STUB/peers has the microseconds of each peer, or why it has none: fa2 20,
+# cudnn 15, efficient 30, math no memory. A kernel of ours takes what $STUB/times says, in a pair 50, cudnn 45 there and
+# the others 60; $STUB/pairs is what all pairs say, $STUB/die a length at which the work ends. $STUB/loads: libraries
+# that it loads.
 prepare() {
     make_stub
-    executable "$work/peers" <<'END'
-#!/usr/bin/env bash
-set -eu
-echo "$*" >>"$STUB/server"
-while read -r shape; do
-    echo "$shape" >>"$STUB/shapes"
-    [[ ! -e $STUB/die || $(jq .seq <<<"$shape") != "$(cat "$STUB/die")" ]] || exit 3
-    pairs='{"status": "pass", "reason": null, "kernel_p50_us": 50, "p50_us": 60, "ratio": 1.2,
-        "ratio_ci95": [1.19, 1.21], "blocks": 11}'
-    if cubin=$(jq -er '.cubin // empty' <<<"$shape"); then cat "$cubin" >>"$STUB/cubins"; else pairs=null; fi
-    [[ $pairs == null || ! -e $STUB/pairs ]] || pairs=$(cat "$STUB/pairs")
-    jq -c --argjson fa3 "$(cat "$STUB/fa3" 2>/dev/null || echo null)" --argjson pairs "$pairs" \
-        '[{kernel: "torch_flash", us: 20}, {kernel: "torch_cudnn", us: 15}, {kernel: "torch_efficient", us: 30}] |
-        map({kernel, status: "pass", reason: null, timing: {p50_us: .us}, provenance: {compiler: "torch stub"}}) +
-        [{kernel: "torch_math", status: "infeasible", reason: "memory", timing: null}] +
-        [{kernel: "flash_attn_3", provenance: {compiler: "torch stub, flash_attn_3 3"}} +
-            if $fa3 then {status: "pass", reason: null, timing: {p50_us: $fa3}}
-            else {status: "not_run", reason: "No module", timing: null} end] |
-        if $pairs then map(if .status == "pass" then .paired = $pairs else . end |
-            if .kernel == "torch_cudnn" and $pairs.status == "pass" then .paired += {p50_us: 45, ratio: 0.9} else . end)
-        else . end' <<<"$shape"
-done
+    mkdir "$work/fake"
+    cat >"$work/fake/torch.py" <<'END'
+import contextlib, ctypes, json, os, pathlib, sys
+from types import SimpleNamespace as Fake
+import peers_calls, peers_inputs, peers_torch
+rows, stub = sys.modules["__main__"], pathlib.Path(os.environ["STUB"])
+no_grad = contextlib.nullcontext
+cuda = Fake(is_available=lambda: True, synchronize=lambda: None, empty_cache=lambda: None)
+def said(name):
+    return (stub / name).read_text().splitlines() if (stub / name).exists() else []
+def add(name, *words):
+    with (stub / name).open("a") as file:
+        print(*words, file=file)
+loaded = [ctypes.CDLL(path) for path in said("loads")]
+add("env", os.environ.get("PEERS_SITE"), os.environ.get("LD_LIBRARY_PATH"))
+run = rows.bench_run
+def bench_run(words, folder):
+    record = run(words, folder)
+    option = lambda name: words[words.index(name) + 1] if name in words else None
+    dtype = option("--dtype") or "fp16"
+    record["problem"] = {**peers_torch.DENSE, "dim_v": 64, "flop": 1e6, "bytes": 1e6, **record.get("problem", {}),
+        "page_size": option("--page-size"), "dtype": dtype, "kv_dtype": dtype, "causal": "--causal" in words}
+    return record
+class Inputs:
+    def __init__(self, problem, seed, like=None):
+        self.problem, self.dtype = problem, problem["dtype"]
+        if [str(problem["seq_q"])] == said("die"):
+            peers_torch.not_run("made up")
+    def parity(self, output):
+        return {"passed": output != 666, "max_abs_err": 0.5}
+class Ours:
+    def __init__(self, cubin, inputs):
+        name = pathlib.Path(cubin).read_text().strip()
+        add("cubins", name)
+        self.inputs, self.calls = inputs, 1
+        self.graph = [float(line.split()[3]) for line in said("times") if line.startswith(f"{name} ")][-1]
+    def parity(self):
+        return self.inputs.parity(None)
+    def pair(self, us, calls, arguments):
+        us = {15: 45.0}.get(us, 60.0)
+        return json.loads("".join(said("pairs")) or "null") or {"status": "pass", "reason": None, "kernel_p50_us": 50.0,
+            "p50_us": us, "ratio": us / 50, "ratio_ci95": [1.19, 1.21], "blocks": 11}
+def call_of(name):
+    def make(inputs):
+        found = [line.split(" ", 1)[1] for line in said("peers") if line.startswith(f"{name} ")] or ["No module"]
+        if not found[0].isdigit():
+            raise RuntimeError(found[0].replace("/", "\n"))
+        return lambda: int(found[0])
+    return make
+peers_calls.CALLS.update({name: call_of(name) for name in peers_calls.CALLS})
+peers_calls.version_of = lambda name: f"{name} 1.0"
+rows.bench_run, peers_inputs.Inputs, peers_torch.Ours = bench_run, Inputs, Ours
+peers_torch.captured, peers_torch.graph_samples = lambda call: (call(), 1), lambda us, calls, arguments: [us] * 11
+peers_torch.device_record = lambda: {"name": "NVIDIA Stub", "arch": "sm_90"}
 END
-    export PEERS_TORCH=$work/peers
+    printf '%s\n' 'fa2 20' 'cudnn 15' 'efficient 30' 'math memory/more of it' >"$STUB/peers"
     printf '%s\n' '# two problems' '--seq 512' '' '--batch 1 --seq 128 --causal' >"$work/problems"
+    rows=$work/p/rows.jsonl
 }
 
 peers() {
-    scripts/peers.sh --problems "$work/problems" --out "$work/p/peers.json" --library none "$@"
+    PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$work/fake scripts/peers.sh --problems "$work/problems" --out "$rows" \
+        --library none "$@"
 }
 
 edit_rows() { # FILTER
-    jq "$1" "$work/p/peers.json" >"$work/x" && mv "$work/x" "$work/p/peers.json"
+    jq -c "$1" "$rows" >"$work/x" && mv "$work/x" "$rows"
 }
 
-@test "row, best peer, ratio, geometric mean" {
+both_rows() { # FILTER of each of the two rows; $p has its peers by their names
+    jq -es "length == 2 and all(.[]; (.peers | map({(.peer): .}) | add) as \$p | $1)" "$rows"
+}
+
+@test "row, ratios of the best peer alone and in pairs, geometric means; why a peer has no time" {
     run -0 peers --kernel one
-    [[ ${lines[0]} == "2,8,512,64  one 50 us  best peer cudnn 15 us  ratio 0.3, paired 0.9" ]]
-    [[ ${lines[1]} == "1,8,128,64 causal  one 50 us  best peer cudnn 15 us  ratio 0.3, paired 0.9" ]]
-    [[ ${lines[2]} == "geometric mean of best peer / ours over 2 shapes: 0.3 (solo), 0.9 (paired)" ]]
-    jq -e 'length == 2 and (.[0] | .batch == 2 and .heads == 8 and .seq == 512 and .dim == 64 and .causal == false and
-        .kernel == "one" and .config.m == 16 and .us == 50 and
-        .peers == {fa2: 20, cudnn: 15, efficient: 30} and .best_peer == "cudnn" and .ratio == 0.3 and
-        .absent.math == "memory")' "$work/p/peers.json"
-    [ "$(wc -l <"$STUB/server")" -eq 1 ] # one PyTorch for all shapes
+    [ "${#lines[@]}" -eq 3 ]
+    [[ ${lines[0]} == "--seq 512: pass, "*"; 50.0 us "*"; fa4 not_run: No module; cudnn 0.900; "*"; fa2 1.200; "* ]]
+    [[ ${lines[1]} == "--batch 1 --seq 128 --causal: pass, "* ]]
+    means="geometric mean of best peer / ours: 0.300 alone over 2 problems"
+    [ "${lines[2]}" = "$means, 0.900 in pairs over 2 problems" ]
+    both_rows '.kernel == "one" and .config.m == 16 and .p50_us == 50 and .solo_ratio == 0.3 and .ratio == 0.9 and
+        ($p | map_values(.solo_us)) == {fa4: null, cudnn: 15, fa3: null, fa2: 20, efficient: 30, math: null} and
+        ($p.cudnn | .ratio == 0.9 and .kernel_p50_us == 50 and .p50_us == 45 and .version == "cudnn 1.0") and
+        $p.math.reason == "memory" and $p.fa3.status == "not_run"'
+    grep -q -- '--kernel one --seq 512 .* --strides bshd' "$STUB/commands"
+    # As the tables have it.
+    jq -L scripts/lib -es 'include "record"; .[1] | by_peer | .batch == 2 and .seq == 128 and .causal and .us == 50 and
+        .peers == {cudnn: 15, fa2: 20, efficient: 30} and .best_peer == "cudnn" and .ratio == 0.3 and
+        .paired.fa2.ratio == 1.2 and .paired_ratio == 0.9 and .libraries.cudnn.version == "1.0"' "$rows"
+    jq -L scripts/lib -rs --arg file x 'import "report" as m; m::peers' "$rows" >"$work/table"
+    grep -q ' | over FlashAttention 2 1.0 | over cuDNN 1.0 | over the best | over the best, paired |$' "$work/table"
+    grep -qxF '| 64 | causal | 1 | 0.4 | 0.3 | 0.3 | 0.9 |' "$work/table"
 }
 
-@test "every measured peer is paired with the kernel that counts; the row has the ratios and the least of them" {
+@test "the fastest of several kernels counts; a row without pairs is no answer, but for --no-pairs" {
     peers --kernel two,one
-    [ "$(cat "$STUB/cubins")" = "$(printf 'one 16 4\none 16 4')" ]
-    jq -e 'length == 2 and all(.[]; .paired == {fa2: {ratio: 1.2, ci95: [1.19, 1.21], us: 60, kernel_us: 50},
-        cudnn: {ratio: 0.9, ci95: [1.19, 1.21], us: 45, kernel_us: 50},
-        efficient: {ratio: 1.2, ci95: [1.19, 1.21], us: 60, kernel_us: 50}} and .paired_ratio == 0.9 and
-        .unpaired == {} and .kernel == "one")' "$work/p/peers.json"
-    # A row without pairs is no answer, but for --no-pairs.
-    edit_rows 'map(if .seq == 512 then del(.paired) else . end)'
+    [ "$(cat "$STUB/cubins")" = "$(printf '%s 16 4\n' two one two one)" ]
+    both_rows '.kernel == "one" and .p50_us == 50'
+    edit_rows 'if .options == "--seq 512" then del(.peers[].ratio) else . end'
     run peers --kernel two,one --no-pairs
     [ "${#lines[@]}" -eq 1 ]
     run peers --kernel two,one
-    [ "${#lines[@]}" -eq 2 ]
-    [[ ${lines[0]} == "2,8,512,64 "* ]]
-    jq -e 'all(.[]; .paired.cudnn.ratio == 0.9)' "$work/p/peers.json"
-    # The mean says over how many.
-    edit_rows 'map(if .seq == 512 then .paired_ratio = null else .paired_ratio = 1.1 end)'
-    run peers --kernel two,one
-    [[ $output == *": 0.3 (solo), 1.1 (paired, over 1)" ]]
+    [[ "${#lines[@]}" -eq 2 && ${lines[0]} == "--seq 512: "* ]]
+    both_rows '$p.cudnn.ratio == 0.9'
+    rm "$rows"
+    run -0 peers --kernel one --no-pairs
+    [[ ${lines[0]} == *"; cudnn 0.300 alone; "* && ${lines[2]} == "$means"*"over 2 problems" ]]
+    both_rows '.ratio == null and .solo_ratio == 0.3 and all($p[]; has("ratio") | not)'
 }
 
-@test "--no-pairs: no cubin, nothing of it in row and line" {
-    run -0 peers --kernel one --no-pairs
-    [[ ${lines[0]} == *"ratio 0.3" ]]
-    [[ ${lines[2]} == "geometric mean of best peer / ours over 2 shapes: 0.3" ]]
-    [ ! -e "$STUB/cubins" ]
-    run grep -c -- --cubin "$STUB/commands"
-    [ "$output" -eq 0 ]
-    jq -e 'all(.[]; (has("paired") or has("paired_ratio") or has("unpaired")) | not)' "$work/p/peers.json"
+@test "without --kernel the last rung that serves the problem" {
+    BAD_ARGS='--kernel two --seq 512' BAD_STATUS=infeasible run -0 peers
+    jq -es 'map([.kernel, .p50_us]) == [["one", 50], ["two", 90]]' "$rows"
 }
 
 # bats test_tags=slow
-@test "a pairing that is refused, or wrong, or of a library, has a reason and no ratio; a wrong one fails the run" {
+@test "a pairing that is refused has a reason and no ratio; a kernel that is wrong in one is wrong" {
     echo '{"status": "not_run", "reason": "ABI 9"}' >"$STUB/pairs"
     run -0 peers --kernel one
-    [[ ${lines[0]} == *"ratio 0.3  not paired: "*"cudnn"*": ABI 9" ]]
-    [[ ${lines[2]} == *"over 2 shapes: 0.3" ]]
-    jq -e 'all(.[]; .paired == {} and .paired_ratio == null and .unpaired.fa2 == "ABI 9" and .ratio > 0)' \
-        "$work/p/peers.json"
+    [[ ${lines[0]} == *"; cudnn 0.300 alone, ABI 9; "* && ${lines[2]} == *" 0.300 alone over 2 problems" ]]
+    both_rows '.ratio == null and .solo_ratio == 0.3 and $p.fa2.reason == "ABI 9"'
     run peers --kernel one # an answer
     [ "${#lines[@]}" -eq 1 ]
     echo '{"status": "wrong", "reason": "our kernel differs from FP64 by 1"}' >"$STUB/pairs"
     run -1 peers --kernel one --again
-    [[ ${lines[0]} == *"  wrong: paired: our kernel differs from FP64 by 1" ]]
-    jq -e 'all(.[]; .status == "wrong" and .us == null and .ratio == null and .paired_ratio == null and
-        .peers.fa2 == 20)' "$work/p/peers.json"
-    run peers --kernel one # no answer
+    [[ ${lines[0]} == *"; beside cudnn: our kernel differs from FP64 by 1" ]]
+    both_rows '.status == "wrong" and (has("p50_us") or has("ratio") or has("solo_ratio") | not)'
+    run -1 peers --kernel one # no answer
     [ "${#lines[@]}" -eq 3 ]
-    rm "$STUB/cubins" "$STUB/pairs"
-    echo 'lib 16 4 70' >>"$STUB/times"
-    printf '%064d' 3 >"$STUB/source.lib"
-    run -0 peers --kernel lib --again
-    [ ! -e "$STUB/cubins" ]
-    jq -e 'all(.[]; .kernel == "lib" and .us == 70 and .paired == {} and .unpaired.cudnn == "no cubin")' \
-        "$work/p/peers.json"
-    run grep -c -- '--kernel lib.*--cubin' "$STUB/commands"
-    [ "$output" -eq 0 ]
 }
 
 # bats test_tags=slow
-@test "FlashAttention 3 is a peer like the others where it is measured; where it is not, the row says why" {
-    echo 14 >"$STUB/fa3"
+@test "a peer that gives a wrong result has no time that counts; one that came later is asked with --again" {
+    printf 'fa3 %s\n' 14 >>"$STUB/peers"
+    sed -i 's/^fa2 .*/fa2 666/' "$STUB/peers"
     peers --kernel one
-    jq -e 'length == 2 and all(.[]; .best_peer == "fa3" and .ratio == 0.28 and .peers.fa3 == 14 and
-        (.absent | has("fa3") | not) and .torch == "torch stub, flash_attn_3 3")' "$work/p/peers.json"
-    echo 16 >"$STUB/fa3"
-    peers --kernel one --again
-    jq -e 'all(.[]; .best_peer == "cudnn" and .ratio == 0.3 and .peers.fa3 == 16)' "$work/p/peers.json"
-    rm "$STUB/fa3"
-    peers --kernel one --again
-    jq -e 'all(.[]; (.peers | has("fa3") | not) and .absent.fa3 == "No module")' "$work/p/peers.json"
-    run peers --kernel one --peers fa3 # the rows say why it has no time
-    [ "${#lines[@]}" -eq 1 ]
-    edit_rows 'map(del(.absent.fa3))'
-    run peers --kernel one --peers fa3
-    [ "${#lines[@]}" -eq 3 ]
-    tail -n 1 "$STUB/server" | grep -qx -- '--serve --backends fa3 --max-time 0.15'
-}
-
-# bats test_tags=slow
-@test "without --kernel the last rung that serves the shape; with several the fastest" {
-    peers
-    jq -e 'all(.[]; .kernel == "two" and .us == 90)' "$work/p/peers.json"
-    peers --kernel two,one
-    jq -e 'length == 2 and all(.[]; .kernel == "one" and .us == 50)' "$work/p/peers.json"
-}
-
-# bats test_tags=slow
-@test "a stopped run goes on; an edited source and --again are measured anew" {
-    echo 128 >"$STUB/die"
-    run -4 peers --kernel one
-    [[ $output == *"NOT-RUN: the peers gave no answer"* ]]
-    jq -e 'length == 1' "$work/p/peers.json"
-    rm "$STUB/die"
-    run -0 peers --kernel one
-    [ "${#lines[@]}" -eq 2 ] # one shape and the mean of both
-    [[ $output == *"over 2 shapes"* ]]
+    both_rows '.solo_ratio == 0.28 and $p.fa3.solo_us == 14 and
+        ($p.fa2 | .status == "wrong" and .reason == "differs from FP64 by 0.5" and .wrong_ratio == 1.2 and
+        (has("solo_us") or has("ratio") | not))'
+    echo 'fa4 10' >>"$STUB/peers"
     run peers --kernel one
     [ "${#lines[@]}" -eq 1 ]
-    # A row without one of the peers that are asked for is measured anew; one that says why the peer has no time is not.
-    edit_rows 'map(if .seq == 512 then del(.peers.fa2) else . end)'
-    run peers --kernel one --peers cudnn,math
+    peers --kernel one --again
+    both_rows '.solo_ratio == 0.2'
+    edit_rows 'del(.peers[] | select(.peer == "fa3"))'
+    run peers --kernel one --peers cudnn,math # it was not asked for
     [ "${#lines[@]}" -eq 1 ]
-    run peers --kernel one --peers flash,cudnn
-    [ "${#lines[@]}" -eq 2 ]
-    jq -e 'all(.[]; .peers.fa2 == 20)' "$work/p/peers.json"
+    run peers --kernel one --peers fa3
+    [ "${#lines[@]}" -eq 3 ]
+    both_rows '($p | keys) == ["fa3"]'
+}
+
+# bats test_tags=slow
+@test "a stopped run goes on; an edited source is measured anew; options behind -- make another problem" {
+    echo 128 >"$STUB/die"
+    run -4 peers --kernel one
+    [[ $output == *"NOT-RUN: made up"* ]]
+    jq -es 'length == 1' "$rows"
+    rm "$STUB/die"
+    run -0 peers --kernel one
+    [[ "${#lines[@]}" -eq 2 && ${lines[1]} == *"over 2 problems" ]] # one problem and the mean of both
+    run peers --kernel one
+    [ "${#lines[@]}" -eq 1 ]
     printf '%064d' 4 >"$STUB/source.one"
     run peers --kernel one
     [ "${#lines[@]}" -eq 3 ]
     run peers --kernel one --again
     [ "${#lines[@]}" -eq 3 ]
-    jq -e 'length == 2' "$work/p/peers.json"
-}
-
-# bats test_tags=slow
-@test "--dtype bf16: kernel, peers and rows are of that type; its file is its own" {
-    run -0 peers --kernel one --dtype bf16
-    [[ ${lines[0]} == "2,8,512,64 bf16  one 50 us  best peer cudnn 15 us  ratio 0.3, paired 0.9" ]]
-    [[ ${lines[1]} == "1,8,128,64 causal bf16  "* ]]
-    jq -e 'length == 2 and all(.[]; .dtype == "bf16")' "$work/p/peers.json"
-    [ "$(grep -c -- '--causal --dtype bf16 ' "$STUB/commands")" -ge 1 ]
-    [ "$(jq -r .dtype "$STUB/shapes" | sort -u)" = bf16 ]
+    both_rows 'true'
+    run -0 peers --kernel one -- --dtype bf16
+    [[ ${lines[0]} == "--seq 512 --dtype bf16: pass"* ]]
+    jq -es 'map(.problem.dtype) == ["fp16", "fp16", "bf16", "bf16"]' "$rows"
+    grep -q -- '--causal --dtype bf16 ' "$STUB/commands"
     jq -n -L scripts/lib --arg file f --argjson kinds '{"one": "hand"}' --argjson values false \
-        'import "evidence" as m; m::candidates' \
-        "$work/p/peers.json" | jq -se 'length == 2 and all(.[]; .made_of[0].options | all(contains("--dtype bf16")))'
-    run peers --kernel one --dtype bf16
-    [ "${#lines[@]}" -eq 1 ] # known
-    refused 2 "holds rows of another --dtype" peers --kernel one
-    edit_rows 'map(del(.dtype))' # an older file: FP16
-    refused 2 "holds rows of another --dtype" peers --kernel one --dtype bf16
+        'import "evidence" as m; m::candidates' "$rows" |
+        jq -se 'length == 4 and (map(.made_of[0].options[0] | contains("--dtype bf16")) | index(true)) == 2'
 }
 
-@test "a wrong kernel has no ratio and fails the run" {
+@test "a wrong kernel has no ratio and fails the run; an older file, or a damaged one, is refused" {
     echo 'one 16 4' >"$STUB/wrong"
     run -1 peers --kernel one
     [ ! -e "$STUB/cubins" ]
-    [[ ${lines[0]} == *"wrong: made up"* ]]
-    [[ $output == *"no ratio"* ]]
-    jq -e 'all(.[]; .us == null and .ratio == null and .status == "wrong")' "$work/p/peers.json"
+    [[ ${lines[0]} == *": wrong, "*"; made up" && $output == *"no ratio"* ]]
+    jq -es 'all(.[]; .p50_us == null and .ratio == null and .status == "wrong" and .peers == [])' "$rows"
+    cp evidence/h200/peers_fa4.json "$rows"
+    refused 2 "options is missing" peers --kernel one
 }
 
-@test "no GPU, no PyTorch: NOT-RUN, exit 4" {
+@test "no GPU, no PyTorch, no record: NOT-RUN, exit 4, or 6" {
     if ! command -v nvidia-smi >/dev/null; then
         FA_BENCH=$PWD/fa_bench run -4 peers
-        [[ $output == *"NOT-RUN: "*libcuda* ]]
-        [ ! -e "$work/p" ]
+        [[ $output == *"NOT-RUN: no GPU here"* ]]
     fi
-    PEERS_TORCH=false run -4 peers
-    [[ $output == *"NOT-RUN: the peers gave no answer"* ]]
-    [ ! -e "$work/p" ]
-    python3 -c 'import torch' 2>/dev/null && skip "PyTorch is here"
-    run -4 scripts/lib/peers/peers_torch.py --serve
+    echo 'raise ImportError("made up")' >"$work/fake/torch.py"
+    run -4 peers
+    [[ $output == *"NOT-RUN: no PyTorch here: made up"* ]]
+    PYTHONPATH=$work/fake run -4 scripts/lib/peers/peers_torch.py --dump "$work/d"
     [[ $output == *"NOT-RUN: no PyTorch here"* ]]
+    rm -r "$work/fake" && prepare
+    mv "$FA_BENCH" "$work/plain"
+    printf '#!/bin/sh\ncase "$*" in *--cubin*) exit 9 ;; esac\nexec "%s" "$@"\n' "$work/plain" | executable "$FA_BENCH"
+    run -6 peers
+    [[ $output == *"no record of: $FA_BENCH --kernel two --seq 512 "* ]]
+    [ ! -e "$work/p/rows.jsonl" ]
 }
 
 @test "--dry-run shows each committed problem" {
     [ "$(scripts/peers.sh --dry-run | wc -l)" -eq 41 ]
     run -0 scripts/peers.sh --dry-run --only causal
     [ "${#lines[@]}" -eq 20 ]
+    scripts/peers.sh --dry-run --problems dense,caches,features,paged,fp8,backward |
+        sed '/--kernel/!s/^/--kernel wgmma /' >"$work/runs"
+    [ "$(wc -l <"$work/runs")" -ge 150 ]
+    run -0 ./fa_bench --select --arch sm_90a --runs "$work/runs"
 }
 
 @test "bad arguments are refused" {
     refused 2 "no kernel 'nosuch'" scripts/peers.sh --kernel nosuch
-    refused 2 "--problems takes lines of problem options, not line 1:gh100" \
+    refused 2 "--problems takes lines of problem options, not 'gh100" \
         scripts/peers.sh --problems tests/golden/ncu_query.txt
-    refused 2 "--problems takes a file that can be read" scripts/peers.sh --problems "$work"
+    refused 2 "--problems takes a file that can be read or a list's name" scripts/peers.sh --problems "$work"
+    refused 2 "--out is of one list" scripts/peers.sh --problems paged,fp8 --out "$work/x"
     refused 2 "no problem of" scripts/peers.sh --only 77777
-    refused 2 "--dtype takes fp16 or bf16, not 'half'" scripts/peers.sh --dtype half
-    refused 2 "--peers takes flash" scripts/peers.sh --peers torch
-    refused 2 "--peers takes flash" scripts/peers.sh --peers fa2
-    scripts/peers.sh --peers flash,fa3 --dry-run --only 2,8,512,64,full
+    refused 2 "--kernel is this script's own" scripts/peers.sh -- --kernel one
+    refused 2 "unknown argument one" scripts/peers.sh one
+    refused 2 "--peers takes names" scripts/peers.sh --peers torch
     refused 2 "--max-time takes seconds" scripts/peers.sh --max-time soon
-    run -2 scripts/lib/peers/peers_torch.py --serve --backends fast
-    [[ $output == *"--backends takes"*fa3*"not 'fast'"* ]]
+    refused 2 "--library takes a file that can be read, a library's name" peers --library "$work/none.so"
     run -2 scripts/lib/peers/peers_torch.py
 }
 
@@ -243,73 +251,13 @@ edit_rows() { # FILTER
     run -1 scripts/lib/peers/peers_torch.py --parity "$work"
 }
 
-# A made-up torch, tensors and packages, which say how they were called: no number here was measured.
-@test "FlashAttention 3 takes and gives transposed tensors; without its package, or elsewhere, it is not_run" {
-    python3 -c 'import flash_attn_interface' 2>/dev/null && skip "FlashAttention 3 is here"
-    mkdir "$work/broken"
-    echo 'raise ImportError("undefined symbol: made up\nmore of it")' >"$work/broken/flash_attn_interface.py"
-    cat >"$work/fake.py" <<'END'
-import contextlib, importlib.metadata, sys
-from types import SimpleNamespace as Fake
-import peers_calls, peers_torch
-class Tensor:
-    def __init__(self, text): self.text = text
-    def transpose(self, a, b): return Tensor(f"{self.text}{a}{b}")
-class Refused(Exception): pass
-def flash_attn_func(q, k, v, softmax_scale=None, causal=False):
-    assert (q.text, k.text, v.text, softmax_scale, causal) == ("q12", "k12", "v12", 0.125, True)
-    return Tensor("o"), "log-sum-exp"
-def refuse(*tensors, **options): raise Refused()
-def fwd(is_causal, num_splits, window_size_left, window_size_right, **tensors):
-    assert (num_splits, window_size_left, window_size_right) == (0, -1, -1)
-    return flash_attn_func(causal=is_causal, **tensors)
-fwd.default = Fake(_schema=Fake(arguments=[]))
-problem = {"batch": 1, "heads": 2, "seq_q": 8, "seq_kv": 16, "causal": True}
-inputs = object.__new__(peers_torch.Inputs)
-inputs.__dict__.update(q=Tensor("q"), k=Tensor("k"), v=Tensor("v"), scale=0.125, causal=True, sinks=None, table=None,
-    dtype="fp16", dtype_kv="fp16", backward=False, more={"window_left": -1}, problem={**peers_torch.DENSE, **problem},
-    seen=lambda output: output.transpose(1, 2), parity=lambda output: {"passed": output.text == "o12"})
-peers_torch.captured = lambda call: (call().text, 3)
-peers_torch.graph_samples = lambda graph, calls, arguments: [7.0 if (graph, calls) == ("o12", 3) else 0] * 11
-def pair(graph, calls, arguments):
-    return {"status": "pass", "reason": None, **peers_torch.ratio_of([(1, calls, 3, 1)] * 11)}
-peers_torch.torch = peers_calls.torch = Fake(__version__="fake", no_grad=contextlib.nullcontext,
-    backends=Fake(cudnn=Fake(version=lambda: 1)), ops=Fake(flash_attn_3=Fake(fwd=fwd)),
-    cuda=Fake(is_available=lambda: False, synchronize=lambda: None))
-def said(backend, major=9, pair=None):
-    peers_torch.torch.cuda.get_device_capability = lambda: (major, 0)
-    it = peers_torch.answer_of(backend, inputs, Fake(seed=42, warmup_ms=0), pair)
-    assert it["kernel"] == f"flash_attn_{backend[2:]}" and ("paired" in it) <= (pair is not None), it
-    assert (it["status"], it["timing"]) == (("not_run", None) if it["reason"] else ("pass", {"p50_us": 7.0})), it
-    return it["reason"] or it["provenance"]["compiler"].removeprefix("torch fake, cudnn 1"), it.get("paired")
-missing = "No module named 'flash_attn_interface'"
-assert said("fa3", pair=pair) == (missing, None) and said("fa3", 10) == ("FlashAttention 3 serves sm_90 only", None)
-sys.path.insert(0, sys.argv[1])
-assert said("fa3", pair=pair) == ("undefined symbol: made up", None)
-sys.modules["flash_attn_interface"] = Fake()
-importlib.metadata.version = lambda name: {"flash_attn_3": "3.1", "flash_attn_4": "4"}[name]
-text, paired = said("fa3", pair=pair)
-assert text == ", flash_attn_3 3.1" and len(paired) == 7, (text, paired)
-assert [paired[name] for name in ("status", "reason", "kernel_p50_us", "p50_us", "ratio", "ratio_ci95", "blocks")] == [
-    "pass", None, 1, 3, 3, [3, 3], 11], paired
-sys.modules["flash_attn_interface"], sys.modules["fa3_wheels"] = None, Fake(__spec__=1)
-sys.modules["fa3_wheels.xformers"] = Fake(ops=peers_torch.torch.ops.flash_attn_3, VERSION="FlashAttention 3 (made up)")
-assert said("fa3") == (", FlashAttention 3 (made up)", None)
-for function, text in ((flash_attn_func, ", flash_attn_4 4"), (refuse, "Refused()")):
-    package = Fake(flash_attn_func=function)
-    cute = Fake(interface=package)
-    sys.modules.update({"flash_attn": Fake(cute=cute), "flash_attn.cute": cute, "flash_attn.cute.interface": package})
-    assert said("fa4", 10) == (text, None)
-END
-    PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=scripts/lib/peers python3 "$work/fake.py" "$work/broken"
-}
-
 @test "a library is a peer, alone and paired by fa_bench itself; fa3 stands for the package" {
     mv "$FA_BENCH" "$work/plain_stub"
     executable "$FA_BENCH" <<'END'
 #!/usr/bin/env bash
 set -eu
-to=${*: -1} record='{"schema":"fa_bench.result/1","status":"pass","reason":null,"kernel":"fa3","check":{"passed":true},'
+to=$(sed 's/.*--json //; s/ .*//' <<<"$*")
+record='{"schema":"fa_bench.result/1","status":"pass","reason":null,"kernel":"fa3","check":{"passed":true},'
 echo "$*" >>"$STUB/library_commands"
 case " $* " in
     *" --library "*other.so*)
@@ -326,26 +274,31 @@ esac
 END
     touch "$work/fa3.so" "$work/other.so"
     run -0 peers --kernel one --library "$work/fa3.so" --library "$work/other.so" --only 512
-    [[ ${lines[0]} == "2,8,512,64  one 50 us  best peer fa3 9 us  ratio 0.18, paired 0.2" ]]
-    jq -e '.[0] | .peers.fa3 == 9 and .paired.fa3 == {ratio: 0.2, ci95: [0.19, 0.21], us: 10, kernel_us: 50} and
-        .absent.other == "needs sm_90" and (.absent | has("fa3") | not)' "$work/p/peers.json"
+    [[ ${lines[0]} == *"; fa3 0.200; other infeasible: needs sm_90; fa4 not_run: "* ]]
+    jq -es '.[0] | .solo_ratio == 0.18 and .ratio == 0.2 and (.peers | map(select(.peer == "fa3"))) == [.peers[0]] and
+        (.peers[0] | .solo_us == 9 and .p50_us == 10 and .kernel_p50_us == 50 and .ratio_ci95 == [0.19, 0.21] and
+            .blocks == 9 and .version == "FlashAttention 3 2.8")' "$rows"
     run peers --kernel one --library "$work/fa3.so" --library "$work/other.so" --only 512 # the row is known
     [ "$(grep -c -- '--library' "$STUB/library_commands")" -eq 2 ]
     peers --kernel one --library "$work/fa3.so" --no-pairs --only 128
     [ "$(grep -c -- '--vs library:' "$STUB/library_commands")" -eq 1 ]
-    refused 2 "--library takes a file that can be read, a library's name" peers --library "$work/none.so"
 }
 
-@test "a library of the registry is a peer; a shape may have fewer K/V heads, other keys, heads side by side, a kind" {
-    printf '%s\n' '--kv-heads 2 --seq 1 --seq-kv 512 --strides bshd' '--seq 1' >"$work/problems"
-    echo 'lib 16 4 50' >>"$STUB/times"
+@test "a library of the registry is a peer, on dense problems alone; our wrong result beside it is ours" {
+    printf '%s\n' '--seq 1 --seq-kv 512 --strides packed' '--seq 9 --page-size 16' >"$work/problems"
+    echo 'lib 16 4 60' >>"$STUB/times"
     printf '%064d' 3 >"$STUB/source.lib"
     run -0 peers --kernel one --library lib
-    [[ ${lines[0]} == "2,8/2,1:512,64  one 50 us"* ]]
-    grep -q -- '--kernel lib .*--kv-heads 2 --seq-kv 512 --strides bshd' "$STUB/commands"
-    grep -q -- '--kernel one --vs lib .*--kv-heads 2 --seq-kv 512 --strides bshd' "$STUB/commands"
-    jq -e 'length == 2 and (.[0] | .kind == "decode" and .kv_heads == 2 and .seq_kv == 512 and .strides == "bshd" and
-        .peers.lib == 50) and (.[1] | has("kind") or has("strides") | not)' "$work/p/peers.json"
+    [[ ${lines[0]} == "--seq 1 --seq-kv 512 --strides packed: pass, "*"; lib 1.200; fa4 "* ]]
+    grep -q -- '--kernel lib --seq 1 --seq-kv 512 --strides packed' "$STUB/commands"
+    grep -q -- '--kernel one --vs lib --seq 1 --seq-kv 512 --strides packed' "$STUB/commands"
+    run grep -- '--strides packed.*--strides\|--vs lib --seq 9' "$STUB/commands"
+    [ -z "$output" ]
+    both_rows 'if .problem.page_size then $p | keys == ["contiguous", "cudnn", "fa3", "fa4", "flashinfer"] else
+        $p.lib.solo_us == 60 end'
+    jq -L scripts/lib -es 'include "record"; .[0] | by_peer | .kind == "decode" and .seq_kv == 512' "$rows"
+    BAD_ARGS='--vs lib' BAD_STATUS=wrong run -1 peers --kernel one --library lib --again
+    [[ ${lines[0]} == *": wrong, "*"; beside lib: our kernel: made up" ]]
 }
 
 # Everything is real but the GPU: a library that computes on the CPU stands for fa3, and a copy of it for the kernel.
@@ -363,7 +316,7 @@ options=()
 while [[ $# -gt 0 ]]; do
     case $1 in
         --kernel) options+=(--library "${0%/*}/ours.so"); shift ;;
-        --cubin) shift ;;
+        --cubin) echo 'one 16 4' >"$2"; shift ;;
         graph) options+=(event) ;; # the driver without a GPU has no graphs
         *) options+=("$1") ;;
     esac
@@ -373,9 +326,10 @@ LD_LIBRARY_PATH=${0%/*} exec "$REAL_BENCH" "${options[@]}"
 END
     export REAL_BENCH=$PWD/fa_bench ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}handle_segv=0
     echo '--batch 1 --heads 2 --seq 32 --dim 16 --causal' >"$work/problems"
-    "$tree/scripts/peers.sh" --problems "$work/problems" --kernel scalar --max-time 0.02 --out "$work/p.json"
-    jq -e '.[0] | .status == "pass" and .kernel == "ours" and .peers.fa3 > 0 and .paired.fa3.ratio == 1 and
-        .peers.cudnn == 15 and .libraries.fa3.name == "stub" and (.libraries.fa3.sha256 | length == 64)' "$work/p.json"
+    PYTHONPATH=$work/fake "$tree/scripts/peers.sh" --problems "$work/problems" --kernel scalar --max-time 0.02 \
+        --out "$rows"
+    jq -e '.status == "pass" and .kernel == "ours" and (.peers[0] | .peer == "fa3" and .solo_us > 0 and .ratio == 1 and
+        .version == "stub 1.2" and (.sha256 | length == 64)) and .peers[2].solo_us == 15' "$rows"
 }
 
 @test "peers from PyPI: what pip is asked for, the folder, its parts, and who takes it" {
@@ -404,7 +358,6 @@ END
     mkdir "$work/there"
     cat "$work/env.tar.xz."* | tar -C "$work/there" -xJ
     diff -r "$work/env" "$work/there"
-    sed -i '2i echo "$PEERS_SITE $LD_LIBRARY_PATH" >"$STUB/env"' "$work/peers"
     peers --kernel one --env "$work/there"
     [[ $(cat "$STUB/env") == "$work/there/python $work/there/cudnn:"* ]]
     refused 2 "--env takes a folder of scripts/evidence/peers_env.sh, not '$work/bin'" peers --env "$work/bin"
@@ -432,30 +385,24 @@ VERSION = 'FlashMLA (vLLM 2.2)'"
 }
 
 @test "--env: PyTorch runs the folder's cuDNN whole; parts of two are refused" {
-    local part from
-    mkdir -p "$work/env/cudnn" "$work/other"
+    local part
+    mkdir -p "$work/env/cudnn" "$work/half/cudnn" "$work/other"
     for part in libcudnn libcudnn_graph; do
         echo "int $part;" | gcc -shared -fPIC -x c - -o "$work/env/cudnn/$part.so.9"
     done
     cp "$work/env/cudnn/"* "$work/other/"
-    sed -i '2i sed -nE "s|^[^/]*(/.*/libcudnn.*)|\\1|p" /proc/$$/maps | sort -u >"$STUB/mapped"' "$work/peers"
+    cp "$work/env/cudnn/libcudnn.so.9" "$work/half/cudnn/"
     peers --kernel one --env "$work/env"
-    [ "$(cat "$STUB/mapped")" = "$(realpath "$work/env/cudnn/libcudnn.so.9" "$work/env/cudnn/libcudnn_graph.so.9")" ]
-    # A server that gets the other half elsewhere, as by an RPATH, or all of it.
-    mv "$work/peers" "$work/server"
-    loads() { # FILES, with colons
-        rm -rf "$work/p"
-        printf '#!/usr/bin/env bash\nLD_PRELOAD=%s exec "%s" "$@"\n' "$1" "$work/server" | executable "$work/peers"
-    }
-    graph=cudnn/libcudnn_graph.so.9 other=$work/other/libcudnn_graph.so.9
-    for from in "$work/env/$graph:$other" "$other"; do
-        loads "$from"
-        refused 4 "NOT-RUN: PyTorch has loaded cuDNN from $work/" peers --kernel one --env "$work/env"
-        [ ! -e "$work/p/peers.json" ]
-    done
+    rm "$rows"
+    # PyTorch gets the other half elsewhere, as by an RPATH, or all of it.
+    echo "$work/other/libcudnn_graph.so.9" >"$STUB/loads"
+    refused 4 "loaded cuDNN from $work/env/cudnn and $work/other, not $work/env/cudnn alone" \
+        peers --kernel one --env "$work/env"
+    refused 4 "loaded cuDNN from $work/other, not $work/half/cudnn alone" peers --kernel one --env "$work/half"
+    [ ! -e "$rows" ]
     peers --kernel one # one cuDNN, wherever it is
-    loads "$work/other/libcudnn.so.9:$work/env/$graph"
-    peers --kernel one --env "$work/env" # its own libcudnn.so is not a part
+    echo "$work/other/libcudnn.so.9" >"$STUB/loads"
+    peers --kernel one --again --env "$work/env" # its own libcudnn.so is not a part
 }
 
 @test "peers from PyPI: a package that another needs and that was not brought is named" {

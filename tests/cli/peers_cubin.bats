@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Our kernel beside PyTorch's in one process: the launch of a cubin is the C header's, the blocks are A B B A. No GPU,
-# no PyTorch: made-up ones.
+# Our kernel and its peers in one process: the launch of a cubin is the C header's, the blocks are A B B A; what each
+# peer is given. No GPU, no PyTorch: made-up ones.
 load helper
 
 python() { PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=scripts/lib/peers python3 "$@"; }
@@ -289,18 +289,11 @@ blocks = [(0.5, 1 + i * 7 % 25 / 100 + 0.01, 1 + i * 7 % 25 / 100 + 0.01, 1.5) f
 got = peers_torch.ratio_of(blocks)
 assert {k: round(got[k], 9) if k != "ratio_ci95" else [round(x, 9) for x in got[k]] for k in got} == {
     "kernel_p50_us": 1.5, "p50_us": 1.13, "ratio": 1.13, "ratio_ci95": [1.08, 1.19], "blocks": 25}, got
-assert peers_torch.pairing({"batch": 1}, None) is None
-def kernel(path, inputs):
-    raise ValueError(f"{path} {inputs.q}: made up\nmore of it")
-peers_torch.peers_cubin.Kernel = kernel
-refused = peers_torch.pairing({"cubin": "k.cubin"}, Fake(q="Q"))
-said = refused(None, 1, None)
-assert said == {"status": "not_run", "reason": "k.cubin Q: made up"}, said
 END
     python "$work/pair.py"
 }
 
-@test "lengths, windows and bits of features of a problem; every line of the lists is one of the bench" {
+@test "lengths, windows and bits of features of a problem" {
     cat >"$work/features.py" <<'END'
 import peers_inputs as p, peers_torch
 base = dict(peers_torch.DENSE, causal=False, dim=64, dim_v=64, dtype="fp16", kv_dtype="fp16")
@@ -324,19 +317,12 @@ for name, bit in p.FEATURES.items():
     assert int(header[header.index(f"FA_FEATURE_{name.upper()}") + 1], 0) == bit, name
 END
     python "$work/features.py"
-    scripts/evidence/features.sh --dry-run --problems features,paged,fp8,backward |
-        sed '/--kernel/!s/^/--kernel wgmma /' >"$work/runs"
-    [ "$(wc -l <"$work/runs")" -ge 100 ]
-    run -0 ./fa_bench --select --arch sm_90a --runs "$work/runs"
-    refused 2 "a file that can be read or a list's name" scripts/evidence/features.sh --problems page
-    refused 2 "--out is of one list" scripts/evidence/features.sh --problems paged,fp8 --out "$work/x"
-    refused 2 "--peers takes names" scripts/evidence/features.sh --peers fa5
 }
 
 # Tensors, inputs and packages are made up: each call says what it was given.
 @test "what each peer is given: windows, causal, page tables, lengths, descales, gradients" {
     cat >"$work/given.py" <<'END'
-import sys, types
+import contextlib, sys, types
 from types import SimpleNamespace as Fake
 import peers_calls, peers_inputs
 class T:
@@ -367,9 +353,15 @@ for name, has in (("flash_attn", {}), ("flash_attn.cute", {}), ("flash_attn.cute
     sys.modules[name] = types.ModuleType(name)
     sys.modules[name].__dict__.update(has)
 peers_calls.room = lambda inputs: "room"
-peers_calls.torch = Fake(full_like=lambda of, value: value, stack=lambda of, dim: T("kv"), uint8="uint8")
+capability = [9, 0]
+peers_calls.torch = Fake(full_like=lambda of, value: value, stack=lambda of, dim: T("kv"), uint8="uint8",
+    cuda=Fake(get_device_capability=lambda: tuple(capability)), __version__="made up",
+    nn=Fake(functional=Fake(scaled_dot_product_attention=said("sdpa"))), backends=Fake(cudnn=Fake(version=lambda: 9)))
+sys.modules.update({"torch": Fake(nn=None), "torch.nn": None, "torch.nn.attention": Fake(
+    SDPBackend=Fake(FLASH_ATTENTION="flash", CUDNN_ATTENTION="cuDNN", EFFICIENT_ATTENTION="efficient", MATH="math"),
+    sdpa_kernel=lambda backends: (print(*backends), contextlib.nullcontext())[1])})
 def ask(peers, window=None, lengths=None, paged=False, causal=True, sinks=None, op="forward", dtype="fp16", q=1,
-        **more):
+        kv=None, **more):
     problem = dict(page_size=16 if paged else None, page_layout="nhd", window=window, causal=causal, lengths=lengths,
         deterministic=True, **dict(dim=64, dim_v=64, v_in_k=False, kv_dtype=dtype, softcap=None) | more)
     it = object.__new__(peers_inputs.Inputs)
@@ -380,6 +372,7 @@ def ask(peers, window=None, lengths=None, paged=False, causal=True, sinks=None, 
         scales={name: T(f"{name}_scale") for name in "qkv"}, seen=lambda output: output, flat=lambda x: T(x.name),
         type_of=lambda name: T("type"), outputs=lambda: [T("dq"), T("dk"), T("dv")])
     it.more, it.backward = dict(zip(["window_left", "window_right"], peers_inputs.bounds_of(problem))), op == "backward"
+    it.features, it.kv_lengths = bool(window or lengths or paged), kv or it.kv_lengths
     for peer in peers.split():
         try:
             peers_calls.CALLS[peer](it)()
@@ -408,6 +401,9 @@ peers_calls.torch.ops = Fake(flash_attn_3=ops("own"))
 for carrier, *needed in (("xformers",), ("vllm", ("pack_gqa", "Optional[bool]"), ("sm_margin", "int"))):
     sys.modules[f"fa3_wheels.{carrier}"] = Fake(VERSION=f"of {carrier}", ops=ops(carrier, *needed))
 ask("fa3", window=[7, 0], softcap=5)
+capability[:] = 10, 0
+ask("fa3")
+capability[:] = 9, 0
 sys.modules["flash_attn_interface"] = None
 ask("fa3", lengths={"q": 1})
 ask("fa3", paged=True, v_in_k=True, dim=576, dim_v=512)
@@ -417,6 +413,17 @@ ask("fa3", dtype="e4m3", sinks=T("sinks"))
 ask("fa3", lengths={"q": 1}, softcap=5)
 assert peers_calls.version_of("fa3") == "of vllm"
 assert peers_calls.version_of("flash_mla") == "of vLLM"
+sys.modules["cudnn"] = None  # PyTorch's own, and cuDNN by it without its frontend
+ask("fa2 cudnn efficient math", kv=[1, 1])
+assert peers_calls.version_of("cudnn") == "cuDNN 9, PyTorch made up"
+ask("fa2", paged=True)
+ask("math", causal=False, kv=[2**26, 1])
+ask("efficient")
+sys.modules["fa3_wheels"] = None
+try:
+    ask("fa3")
+except ImportError as error:
+    print(error)
 END
     diff -b <(python "$work/given.py" | fold -s -w 119) - <<'END'
 flash_attn_func q k v causal=False window_size=(7, 0)
@@ -444,6 +451,7 @@ fmha_v2 (q, kv) CONTIGUOUS_Q_KV room used_kv 1 9 0.0625 1.0 2 cu_q cu_kv mask_mo
 flashinfer without pages no sinks here, and its FP8 kernels have V as wide as K
 _flash_attn_bwd causal=False deterministic=True lse=lse out=o window_size_left=7 window_size_right=0
 own fwd q k v is_causal=False num_splits=0 softcap=5 window_size_left=7 window_size_right=0
+fa3 FlashAttention 3 serves sm_90 only
 xformers fwd q[0] k[0] v[0] cu_seqlens_k=cu_kv cu_seqlens_q=cu_q is_causal=True max_seqlen_k=9 max_seqlen_q=1
 num_splits=1
 xformers get_scheduler_metadata batch_size=2 has_softcap=False headdim=64 headdim_v=64 is_causal=True max_seqlen_k=256
@@ -457,6 +465,18 @@ vllm fwd q k v cp_world_size=1 is_causal=True k_descale=0.5 num_splits=0 q_desca
 scheduler_metadata=[o] seqused_k=used_kv sm_margin=0 v_descale=1.0
 vllm fwd q[0] k[0] v[0] cp_world_size=1 cu_seqlens_k=cu_kv cu_seqlens_q=cu_q is_causal=True max_seqlen_k=9
 max_seqlen_q=1 num_splits=1 sm_margin=0 softcap=5
+flash
+sdpa q k v enable_gqa=True is_causal=True scale=0.5
+cuDNN
+sdpa q k v enable_gqa=True is_causal=True scale=0.5
+efficient
+sdpa q k v enable_gqa=True is_causal=True scale=0.5
+math
+sdpa q k v enable_gqa=True is_causal=True scale=0.5
+fa2 asked for dense attention alone
+math the unfused scores would take too much memory
+efficient torch aligns a causal mask to the top left
+import of flash_attn_interface halted; None in sys.modules
 END
 }
 
@@ -523,10 +543,10 @@ sys.exit(1)
 END
     cat >"$work/watch.py" <<'END'
 import sys, types
-import peers_features
-peers_features.arguments = types.SimpleNamespace(limit=9)
+import peers_rows
+peers_rows.arguments = types.SimpleNamespace(limit=9)
 sys.argv[0] = sys.argv[0].replace("watch", "child")
-print(peers_features.watch())
+print(peers_rows.watch())
 END
     diff <(python "$work/watch.py") - <<'END'
 0 []

@@ -1,11 +1,14 @@
 """Peers on tensors of peers_inputs.Inputs. CALLS has a function for each: it gives what is timed, a call without
 arguments that gives O, or dQ, dK and dV; where O is not as ours, also what makes it so, which is not timed. What a peer
 does not serve is an exception, whose first line is the reason in its row. What each is given: docs/peers.md."""
+import functools
 import importlib.metadata
 import importlib.util
+import math
 
 WORKSPACE_BYTES = 512 * 2**20
 O_FACTOR = 64.0  # cuDNN's O is FP8 where Q is
+MATH_SCORES = 2**28  # the unfused backend keeps batch*heads*seq*seq scores several times over
 torch = None
 carried = {}  # of what is called out of another package's wheel: its version
 
@@ -16,13 +19,36 @@ def version_of(peer):
     if peer == "cudnn":
         import cudnn as frontend
         return f"cuDNN {frontend.backend_version()}, frontend {frontend.__version__}"
-    if peer == "fa2":
+    if peer in ("fa2", "efficient", "math"):
         return f"PyTorch {torch.__version__}"
     package = {"fa4": "flash-attn-4", "fa3": "flash_attn_3", "flash_mla": "flash_mla"}.get(peer, "flashinfer-python")
     try:
         return f"{peer} {importlib.metadata.version(package)}"
     except importlib.metadata.PackageNotFoundError:  # a folder on the path
         return f"{peer}, version unknown"
+
+
+def attention(inputs, **options):
+    """PyTorch's own. Its causal mask is aligned to the top left."""
+    options = {"is_causal": inputs.causal, "scale": inputs.scale, "enable_gqa": inputs.group > 1, **options}
+    return torch.nn.functional.scaled_dot_product_attention(inputs.q, inputs.k, inputs.v, **options)
+
+
+def sdpa(inputs, backend):
+    """That by one of its backends."""
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+    sizes = (inputs.batch, inputs.heads, max(inputs.q_lengths), max(inputs.kv_lengths))
+    if inputs.features:
+        raise RuntimeError("asked for dense attention alone")
+    if inputs.causal and sizes[2] != sizes[3]:
+        raise RuntimeError("torch aligns a causal mask to the top left")
+    if backend == "MATH" and math.prod(sizes) > MATH_SCORES:
+        raise RuntimeError("the unfused scores would take too much memory")
+
+    def call():
+        with sdpa_kernel([getattr(SDPBackend, backend)]):
+            return attention(inputs)
+    return call
 
 
 def window_of(inputs, open_bound):
@@ -100,6 +126,8 @@ def fa3(inputs):
     """The ops of its own package, or of a wheel that peers_env.sh brought: xformers' has no FP8, softcap and sinks,
     vLLM's no gradients, and all its kernels take lengths. The schedule of a cache is made before."""
     problem, table = inputs.problem, inputs.table
+    if torch.cuda.get_device_capability() != (9, 0):  # a launch that fails would end the process
+        raise RuntimeError("FlashAttention 3 serves sm_90 only")
     special = not inputs.backward and (inputs.dtype == "e4m3" or inputs.sinks is not None or problem["softcap"])
     try:
         import flash_attn_interface  # which makes them known
@@ -133,7 +161,9 @@ def fa3(inputs):
 
 
 def fa2(inputs):
-    """FlashAttention 2's gradients as PyTorch has them. It reads the random state of its own forward."""
+    """FlashAttention 2 as PyTorch has it. Its gradients read the random state of its own forward."""
+    if not inputs.backward:
+        return sdpa(inputs, "FLASH_ATTENTION")
     if inputs.problem["softcap"]:
         raise RuntimeError("PyTorch has no softcap")
     lengths, (left, right) = inputs.problem["lengths"], window_of(inputs, -1)
@@ -212,7 +242,10 @@ class Graph:
 
 
 def cudnn(inputs):
-    """Its left bound counts the row's own key: ours and one more."""
+    """Its left bound counts the row's own key: ours and one more. Without its frontend PyTorch's."""
+    if not inputs.features and importlib.util.find_spec("cudnn") is None:
+        carried["cudnn"] = f"cuDNN {torch.backends.cudnn.version()}, PyTorch {torch.__version__}"
+        return sdpa(inputs, "CUDNN_ATTENTION")
     problem, lengths = inputs.problem, inputs.problem["lengths"]
     if problem["softcap"]:
         raise RuntimeError("no softcap in its fused attention for sm_90")
@@ -365,4 +398,5 @@ def flash_mla(inputs):
 
 
 CALLS = {"fa4": fa4, "cudnn": cudnn, "fa3": fa3, "fa2": fa2, "flashinfer": flashinfer, "fmha_v2": fmha_v2,
-         "flash_mla": flash_mla}
+         "flash_mla": flash_mla, "efficient": functools.partial(sdpa, backend="EFFICIENT_ATTENTION"),
+         "math": functools.partial(sdpa, backend="MATH")}

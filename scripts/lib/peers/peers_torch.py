@@ -1,33 +1,21 @@
 #!/usr/bin/env python3
-"""PyTorch's scaled_dot_product_attention on fa_bench's problems: CUDA-graph times and parity.
-"fa3" and "fa4" are FlashAttention 3 and 4, not_run where they cannot be imported. PEERS_SITE is a folder of packages
-(scripts/evidence/peers_env.sh).
+"""What is timed with PyTorch, and how; and whether fa_bench and PyTorch compute the same (scripts/evidence/parity.sh).
 
 Times are medians over replays of one graph of many calls, queued back to back, so that no launch gap is in a sample.
-A problem of --serve that names a "cubin" (fa_bench --cubin, made for it) has each backend timed a second time, against
-that kernel in blocks A B B A: "paired" of its answer.
-Exit: 0 pass, 1 wrong result, 2 usage, 4 not run (no PyTorch, no GPU)."""
+Exit: 0 pass, 1 wrong result, 2 usage, 4 not run (no PyTorch)."""
 import argparse
-import contextlib
 import datetime
-import importlib.metadata
 import importlib.util
 import json
 import math
-import os
 import pathlib
-import site
 import sys
 
 import peers_calls
 import peers_cubin
 import peers_inputs
 
-BACKENDS = {"flash": "FLASH_ATTENTION", "cudnn": "CUDNN_ATTENTION", "fa3": None, "fa4": None,  # None: not PyTorch's
-            "efficient": "EFFICIENT_ATTENTION", "math": "MATH"}
-PACKAGES = {"fa3": "flash_attn_interface", "fa4": "flash_attn.cute"}
 SAMPLE_US = 1000.0  # one graph lasts at least this long
-MATH_SCORES = 2**28  # the unfused backend keeps batch*heads*seq*seq scores several times over
 DENSE = dict.fromkeys(("chunk", "window", "softcap", "lengths", "page_size", "page_layout"))
 DENSE.update(mask="none", op="forward", **dict.fromkeys(("alibi", "bias", "sinks", "v_in_k", "deterministic"), False))
 
@@ -46,25 +34,15 @@ def parse_arguments():
     add("--dim", type=int, default=64)
     add("--causal", action="store_true")
     add("--dtype", choices=("fp16", "bf16"), default="fp16", help="element type (default: %(default)s)")
-    add("--backends", default=",".join(BACKENDS), help="comma-separated (default: %(default)s)")
     add("--seed", type=int, default=42)
-    add("--max-time", type=float, default=0.25, help="seconds of sampling per backend (default: %(default)s)")
-    add("--warmup-ms", type=float, default=200,
-        help="as scripts/peers.sh has our kernels warm up (default: %(default)s)")
-    add("--serve", action="store_true",
-        help="read problems from stdin, one JSON object a line; answer with one array a line")
     add("--dump", metavar="DIR",
         help="write the inputs drawn here to DIR (fa_bench --load), and time nothing; works without a GPU")
     add("--parity", metavar="DIR", nargs="+",
         help="each DIR holds q, k, v, o.npy and record.json of one run of fa_bench --dump: do O, FP64 attention and "
         "PyTorch's agree? exit 1 if not; works without a GPU")
     arguments = parser.parse_args()
-    arguments.backends = arguments.backends.split(",")
-    for name in arguments.backends:
-        if name not in BACKENDS:
-            parser.error(f"--backends takes {', '.join(BACKENDS)}, not '{name}'")
-    if not (arguments.serve or arguments.dump or arguments.parity):
-        parser.error("one of --serve, --dump, --parity")
+    if not (arguments.dump or arguments.parity):
+        parser.error("one of --dump, --parity")
     return arguments
 
 
@@ -93,8 +71,7 @@ class Inputs(peers_inputs.Inputs):
     has the heads of a row side by side, as fa_bench --strides bshd."""
 
     def __init__(self, shape, seed, where, folder=None):
-        for module in (peers_inputs, peers_calls):
-            module.torch = torch
+        peers_inputs.torch = peers_calls.torch = torch
         peers_inputs.device, dtype, loaded = where, shape["dtype"], None
         if folder:
             loaded = {name: load_array(pathlib.Path(folder) / f"{name}.npy", dtype).to(where) for name in "qkv"}
@@ -104,21 +81,6 @@ class Inputs(peers_inputs.Inputs):
         problem.update(seq_q=shape["seq"], dim_v=shape["dim"], dtype=dtype, kv_dtype=dtype,
                        causal=bool(shape["causal"]), scale=1 / math.sqrt(shape["dim"]))
         super().__init__(problem, seed, loaded=loaded)
-
-
-def attention(inputs):
-    """What is timed: PyTorch's own causal mask, which is aligned to the top left."""
-    sdpa = torch.nn.functional.scaled_dot_product_attention
-    return sdpa(inputs.q, inputs.k, inputs.v, is_causal=inputs.causal, scale=inputs.scale, enable_gqa=inputs.group > 1)
-
-
-def call_of(backend, inputs):
-    """What is timed."""
-    if backend not in PACKAGES:
-        return lambda: attention(inputs)
-    if backend == "fa3" and torch.cuda.get_device_capability() != (9, 0):  # a launch that fails would end the process
-        raise RuntimeError("FlashAttention 3 serves sm_90 only")
-    return peers_calls.CALLS[backend](inputs)
 
 
 def captured(call):
@@ -211,18 +173,6 @@ class Ours:
         return {"status": "pass", "reason": None, **ratio_of(blocks)}
 
 
-def pairing(shape, inputs):
-    """What times a peer's graph against the problem's cubin and gives "paired" of its answer; None without a cubin."""
-    if "cubin" not in shape:
-        return None
-    try:
-        return Ours(shape["cubin"], inputs).pair
-    except (RuntimeError, ValueError, OSError) as error:
-        torch.cuda.synchronize()
-        refusal = {"status": "not_run", "reason": str(error).splitlines()[0][:300]}
-        return lambda graph, calls, arguments: refusal
-
-
 def device_record():
     if not torch.cuda.is_available():
         return None
@@ -235,64 +185,19 @@ def device_record():
             "smem_block_bytes": p.shared_memory_per_block_optin}
 
 
-def kernel_of(backend):
-    return f"flash_attn_{backend[2:]}" if backend in PACKAGES else f"torch_{backend}"
-
-
-def compiler_of(backend):
-    text = f"torch {torch.__version__}, cudnn {torch.backends.cudnn.version()}"
-    if backend in peers_calls.carried:
-        text += f", {peers_calls.carried[backend]}"
-    elif backend in PACKAGES:
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            text += f", {kernel_of(backend)} {importlib.metadata.version(kernel_of(backend))}"
-    return text
-
-
 def now():
     return datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def answer_of(backend, inputs, arguments, pair=None):
-    """What scripts/peers.sh is told of a backend: whether it is right, its time, and its pair with the cubin."""
-    answer = {"kernel": kernel_of(backend), "status": "pass", "reason": None, "timing": None, "parity": None,
-              "provenance": {"compiler": compiler_of(backend)}}
-    problem = inputs.problem
-    if backend not in PACKAGES and problem["causal"] and problem["seq_q"] != problem["seq_kv"]:
-        return {**answer, "status": "infeasible", "reason": "torch aligns a causal mask to the top left"}
-    scores = problem["batch"] * problem["heads"] * problem["seq_q"] * problem["seq_kv"]
-    if backend == "math" and scores > MATH_SCORES:
-        return {**answer, "status": "infeasible", "reason": "the unfused scores would take too much memory"}
-    try:
-        call = call_of(backend, inputs)
-        answer["provenance"]["compiler"] = compiler_of(backend)  # where the package was found
-        chosen = BACKENDS[backend] and sdpa_kernel([getattr(SDPBackend, BACKENDS[backend])])
-        with chosen or contextlib.nullcontext(), torch.no_grad():
-            answer["parity"] = inputs.parity(call())
-            if not answer["parity"]["passed"]:
-                error = answer["parity"]["max_abs_err"]
-                return {**answer, "status": "wrong", "reason": f"differs from FP64 by {error}"}
-            graph, calls = captured(call)
-            samples = graph_samples(graph, calls, arguments)
-    except Exception as error:  # a package refuses with what it likes
-        torch.cuda.synchronize()
-        return {**answer, "status": "not_run", "reason": (str(error) or repr(error)).splitlines()[0][:300]}
-    answer["timing"] = {"p50_us": samples[len(samples) // 2]}
-    if pair:
-        answer["paired"] = pair(graph, calls, arguments)
-    return answer
 
 
 def same_attention(inputs):
     """PyTorch's result for our meaning of causal: aligned to the bottom right, and 0 in a row that sees no key."""
     seq_q, seq_kv = inputs.q.shape[2], inputs.k.shape[2]
     if not inputs.causal or seq_q == seq_kv:
-        return attention(inputs)
+        return peers_calls.attention(inputs)
     rows = torch.arange(seq_q, device=inputs.q.device)[:, None]
     keys = torch.arange(seq_kv, device=inputs.q.device)[None, :]
     mask = keys <= rows + seq_kv - seq_q
-    sdpa = torch.nn.functional.scaled_dot_product_attention
-    output = sdpa(inputs.q, inputs.k, inputs.v, attn_mask=mask, scale=inputs.scale, enable_gqa=inputs.group > 1)
+    output = peers_calls.attention(inputs, is_causal=False, attn_mask=mask)
     return output.masked_fill(~mask.any(dim=1)[:, None], 0)
 
 
@@ -334,38 +239,13 @@ def dump(arguments):
     return 0
 
 
-def serve(arguments):
-    for line in sys.stdin:
-        shape = json.loads(line)
-        inputs = Inputs(shape, arguments.seed, "cuda")
-        pair = pairing(shape, inputs)
-        backends = shape.get("backends", arguments.backends)
-        print(json.dumps([answer_of(name, inputs, arguments, pair) for name in backends]), flush=True)
-        del inputs, pair
-        torch.cuda.empty_cache()
-    return 0
-
-
-def main():
-    if arguments.parity:
-        return parity(arguments)
-    if arguments.dump:
-        return dump(arguments)
-    if not torch.cuda.is_available():
-        not_run("no GPU for PyTorch here")
-    return serve(arguments)
-
-
 if __name__ == "__main__":
     arguments = parse_arguments()
-    if os.environ.get("PEERS_SITE"):
-        site.addsitedir(os.environ["PEERS_SITE"])  # behind what is installed; heeds its .pth files
     try:
         import numpy
         import torch
-        from torch.nn.attention import SDPBackend, sdpa_kernel
     except ImportError as missing:
         absent = [name for name in ("numpy", "torch") if importlib.util.find_spec(name) is None]
         not_run(f"no PyTorch here: python3 has no {' and no '.join(absent)} (python3 -m pip install "
                 f"{' '.join(absent)})" if absent else f"no PyTorch here: {missing}")
-    sys.exit(main())
+    sys.exit(parity(arguments) if arguments.parity else dump(arguments))

@@ -17,6 +17,7 @@ check_folder() { # DIR: every file that its page is made of is whole
             ladder.jsonl* | versus.jsonl*) kind=record ;;
             serving.jsonl*) kind=row ;;
             peers*.json) kind=peer ;;
+            dense*.jsonl | caches.jsonl) kind=beside ;;
             leaderboard.jsonl*) kind=line ;;
             leaderboard.json) kind=board ;;
             sweeps.jsonl*) kind=sweep ;;
@@ -173,11 +174,11 @@ load. <b>Rested</b>: each launch after a pause, with a cold L2, as NVIDIA publis
 # Beside PyTorch's attention and libraries, each timed alone; most also in pairs.
 peers() {
     local file name headings='B,H,S,D|mask|kernel|#ours us|#TFLOP/s|best library|#its us|#ratio, alone'
-    for file in "$dir"/peers.json "$dir"/peers_*.json; do
+    dense_files "$dir" | while read -r file; do
         name=${file##*/}
         [[ -s $work/said.$name ]] || continue
         echo "<h3>$(jq -L "$lib" -r 'include "record"; (map(.kernel | values) | unique | join(", ")) + (.[0] | typed) |
-            @html' "$work/$name") beside libraries (${name%.json})</h3>"
+            @html' "$work/$name") beside libraries (${name%.json*})</h3>"
         table "$headings|in pairs with|#ratio, in pairs|95 % interval" peer_rows "$work/$name"
         records "$name"
     done
@@ -218,7 +219,7 @@ sections() {
     section ladder "The ladder"
     section roofline "Roofline"
     section paces "Peers at both paces"
-    ! compgen -G "$dir/peers*.json" >/dev/null || section peers "Peers, each timed alone"
+    [[ -z $(dense_files "$dir") ]] || section peers "Peers, each timed alone"
     [[ $(jq length "$work/serving.jsonl") -eq 0 ]] || section serving "Serving: decode, chunked prefill"
     [[ -z $(there leaderboard.jsonl)$(there sweeps.jsonl) ]] || section sweep "Sweeps"
     [[ ! -s $dir/bound.json.points.jsonl.gz ]] || section bounds "Bounds"
@@ -244,9 +245,9 @@ load_all() {
     load ladder.jsonl jqf ladder/table -s
     load versus.jsonl jqf pairs/rows -nR
     load serving.jsonl jq -s .
-    for file in "$dir"/peers.json "$dir"/peers_*.json; do
-        [[ ! -s $file ]] || load "${file##*/}" jq -s .
-    done
+    while read -r file; do
+        load "${file##*/}" jq -L "$lib" -s 'include "record"; map(by_peer)'
+    done < <(dense_files "$dir")
 }
 
 page() {

@@ -5,7 +5,7 @@ pages=(README.md docs/kernels.md docs/features.md docs/serving.md docs/backward.
 
 folders() { # of evidence/ with records of a GPU
     find evidence -mindepth 2 -maxdepth 2 \( -name 'ladder.jsonl*' -o -name 'leaderboard.jsonl*' \
-        -o -name 'peers*.json' -o -name 'versus.jsonl*' \) -printf '%h\n' | sort -u
+        -o -name 'peers*.json' -o -name 'dense*.jsonl' -o -name 'versus.jsonl*' \) -printf '%h\n' | sort -u
 }
 
 kernels_table() {
@@ -82,22 +82,28 @@ summary_table() {
     said=$currency
     jqf pairs/rows -nR "$rows" >"$work/versus"
     rows=/dev/null
-    if [[ -s $folder/peers_fa4.json ]]; then
-        today "$folder/peers_fa4.json"
+    for file in "$folder"/{dense.jsonl,peers_fa4.json}; do
+        [[ -s $file && $rows == /dev/null ]] || continue
+        today "$file"
         [[ ! -s $rows || $currency != *"left out"* ]] || said+=$'\n'$currency
-    fi
+    done
     printf '%s\n\n' "$said"
     [[ $(jq length "$work/versus") -gt 0 ]] ||
         { echo "No table: \`scripts/evidence/evidence.sh versus\` on a GPU measures them again." && return 0; }
     jqf report/summary -r --arg folder "$(basename "$folder")" --slurpfile fa4 "$rows" "$work/versus"
 }
 
-# peers.json, and peers_KERNEL.json beside it.
+# The files of a folder with rows of scripts/peers.sh on dense problems; older ones are peers.json, peers_NAME.json.
+dense_files() { # DIR
+    local each
+    for each in "$1"/{peers,peers_*}.json "$1"/{dense*,caches}.jsonl; do [[ ! -s $each ]] || echo "$each"; done
+}
+
 peers_table() {
-    local file each rows currency
-    need_evidence 'peers*.json' "scripts/peers.sh" || return 0
-    for each in "${file%/*}/peers.json" "${file%/*}"/peers_*.json; do
-        [[ -s $each ]] || continue
+    local dir each rows currency
+    dir=$(while read -r each; do [[ -z $(dense_files "$each") ]] || echo "$each"; done < <(folders) | head -n 1)
+    [[ -n $dir ]] || { echo "No dense.jsonl under evidence/ yet: \`scripts/peers.sh\` on a GPU makes it."; return; }
+    dense_files "$dir" | while read -r each; do
         ! head_of "$each" scripts/peers.sh || jqf report/peers -rs --arg file "$each" "$rows"
         echo
     done | sed '$ {/^$/d}'
@@ -137,7 +143,7 @@ versus_table() {
 
 list_table() { # LIST of scripts/lib/peers
     local file rows currency
-    begin_table "$1.jsonl" "scripts/evidence/features.sh --problems $1" || return 0
+    begin_table "$1.jsonl" "scripts/peers.sh --problems $1" || return 0
     jqf report/features -rs --arg file "$file" "$rows"
 }
 features_table() { list_table features; }
