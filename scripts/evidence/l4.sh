@@ -24,7 +24,7 @@ compile() {
         jqf l4/rungs -r <<<"$registry" | sed 's/^/--kernel /'
         grep -v '^#' scripts/lib/l4/tiles.txt
     } | sed 's/$/ --batch 2 --heads 8 --seq 512 --dim 64/' >"$work/runs"
-    cut -f1 scripts/lib/peers/dense.txt | jqf l4/grid -nrR --argjson registry "$registry" >>"$work/runs"
+    problems_of scripts/lib/peers/dense.txt | jqf l4/grid -nrR --argjson registry "$registry" >>"$work/runs"
     "$bench" --compile-only --arch sm_89 --bound --runs "$work/runs" --jobs "${opt[jobs]}" --quiet --json - \
         2>/dev/null |
         jqf l4/row -c --rawfile lines "$work/runs" >"$work/rows" || true # an infeasible tile is a row

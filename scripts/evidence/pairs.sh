@@ -79,7 +79,7 @@ problems() {
     elif [[ -n ${opt[problems]} ]]; then
         cat "${opt[problems]}"
     else
-        cut -f1 scripts/lib/peers/dense.txt scripts/lib/pairs/more.txt
+        problems_of scripts/lib/peers/dense.txt scripts/lib/pairs/more.txt
     fi
 }
 problems | awk -v lane="$lane" -v lanes="$lanes" '

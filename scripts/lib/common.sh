@@ -131,6 +131,10 @@ use_peers() { # DIR: peers that scripts/evidence/peers_env.sh brought; nothing f
     [[ ! -d $dir/cudnn ]] ||
         with_peers=(env "LD_PRELOAD=$(find "$dir/cudnn" -name '*.so*' | sort | paste -sd:)${LD_PRELOAD:+:$LD_PRELOAD}")
 }
+problems_of() { # FILE...: their lines of problem options; {A|B} is a problem each
+    local file
+    for file; do python3 "$lib/peers/peers_rows.py" --problems="$file"; done
+}
 with_peers=() # what a process with PyTorch is started with, after use_peers
 # On a terminal, one line that the next one replaces: what a script that says nothing for a while is at.
 progress() { # TEXT, or nothing: takes it away

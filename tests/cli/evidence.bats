@@ -58,7 +58,7 @@ evidence() { "$work/tree/scripts/evidence/evidence.sh" --out "$work/ev" "$@"; }
     touch "$STUB/source.lib"
     echo 'lib 16 4 90' >>"$STUB/times"
     echo 'two 16 4' >"$STUB/wrong"
-    head -n 4 scripts/lib/peers/dense.txt >"$work/tree/scripts/lib/peers/dense.txt"
+    echo '--seq {512|10|11}' >"$work/tree/scripts/lib/peers/dense.txt"
     echo '--seq 99' >"$work/tree/scripts/lib/pairs/more.txt"
     run -0 evidence versus
     [[ $output == *"one over made up 1.2, sustained: geometric mean 1.8, least 1.8, 0 below 1, 6 pairs"* ]]
@@ -115,7 +115,7 @@ END
     printf '#!/usr/bin/env bash\necho peers >"%s/calls"\nsleep 600\n' "$work" >"$work/tree/scripts/peers.sh"
     touch "$STUB/source.lib"
     echo 'lib 16 4 90' >>"$STUB/times"
-    head -n 3 scripts/lib/peers/dense.txt >"$work/tree/scripts/lib/peers/dense.txt"
+    echo '--seq {9|10}' >"$work/tree/scripts/lib/peers/dense.txt"
     : >"$work/tree/scripts/lib/pairs/more.txt"
     setsid "$work/tree/scripts/evidence/evidence.sh" versus peers --out "$work/ev" >/dev/null 2>&1 3>&- &
     victim=$!

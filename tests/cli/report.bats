@@ -33,9 +33,8 @@ make_evidence() { # DIR
         >"$1/sweeps.jsonl"
     jq -n '[{p50_us: 12.345, p90_us: 13, kernel: "wmma", knobs: "m=32", registers: 100, smem_bytes: 2048}]' \
         >"$1/micro_best.json"
-    jq -nR '[inputs | select(startswith("--")) | [scan("[0-9]+") | tonumber] as [$batch, $heads, $seq, $dim] |
-        {batch: $batch, heads: $heads, seq: $seq, dim: $dim, causal: test("--causal"), dtype: "fp16"}]' \
-        scripts/lib/peers/dense.txt >"$1/shapes"
+    scripts/peers.sh --dry-run | jq -nR '[inputs | [scan("[0-9]+") | tonumber] as [$batch, $heads, $seq, $dim] |
+        {batch: $batch, heads: $heads, seq: $seq, dim: $dim, causal: test("--causal"), dtype: "fp16"}]' >"$1/shapes"
     # Each shape with the machine code of light for its dim and mask.
     jq --slurpfile compiled "$1.codes" 'map(. as $s | first($compiled[] | select(.kernel == "light" and
         .problem.dim == $s.dim and .problem.causal == $s.causal)) as $c | . + {kernel: "light", variant: "light",
