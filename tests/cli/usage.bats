@@ -97,7 +97,7 @@ load helper
         <(jq -c '[.variant, .config, .provenance.line]' "$work/got")
 }
 
-@test "wgmma_short has causal sequences of up to 512 rows, at dims above 192, where K and V do not fit L2" {
+@test "wgmma_short has causal sequences of up to 512 keys, at dims above 192, where K and V do not fit L2" {
     local change list=(--select --kernel wgmma --arch sm_90a --batch 32 --heads 8 --seq 512 --dim 256 --causal --quiet)
     ./fa_bench "${list[@]}" --json "$work/r.json"
     jq -e '.variant == "wgmma_short"' "$work/r.json"
