@@ -101,7 +101,7 @@ dense_files() { # DIR
 
 peers_table() {
     local dir each rows currency
-    dir=$(while read -r each; do [[ -z $(dense_files "$each") ]] || echo "$each"; done < <(folders) | head -n 1)
+    while read -r dir; do [[ -z $(dense_files "$dir") ]] || break; done < <(folders)
     [[ -n $dir ]] || { echo "No dense.jsonl under evidence/ yet: \`scripts/peers.sh\` on a GPU makes it."; return; }
     dense_files "$dir" | while read -r each; do
         ! head_of "$each" scripts/peers.sh || jqf report/peers -rs --arg file "$each" "$rows"
