@@ -67,7 +67,7 @@ __device__ __forceinline__ void weigh_part(float (&s)[M / 2], unsigned (&p_r)[M 
         p_r[i] = pack_elements(s[2 * i], s[2 * i + 1]);
 }
 
-/* The same for three boxes of Q and K, where registers are short: the exponentials by halves of the tile, dP^T of the
+/* A tile with three boxes of Q and K, where registers are short: the exponentials by halves of the tile, dP^T of the
  * second half and dV of the first under those of the second. dK takes dS from shared memory, where it has one buffer.
  * Each warpgroup makes its part of dQ and half of the rows of the third. */
 __device__ __forceinline__ void consume_wide_tile(const fa_params &p, const key_block &block, consumer_state &w,
