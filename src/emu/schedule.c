@@ -230,7 +230,8 @@ static fa_emu_fibre *next(fa_emu_worker *worker)
     while (!worker->ready_warps && worker->alive && !worker->stopped) {
         if (leaves(worker))
             return NULL;
-        if (fa_emu_pending_polled(worker) || (!release(worker) && !worker->stopped && !force(worker)))
+        if (fa_emu_pending_polled(worker) ||
+            (!worker->ready_warps && !release(worker) && !worker->stopped && !force(worker)))
             return NULL;
     }
     return worker->stopped || !worker->alive ? NULL : pick(worker);

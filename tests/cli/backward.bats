@@ -69,6 +69,19 @@ END
         --no-ptxas --deterministic --seq-kv 400 --dim 32 --seeds 3 --m 32 --n 64 --warps 8 --stages 2 --swizzle 1
 }
 
+@test "a cluster of eight blocks: no schedule makes a deadlock, and the report of a real one has an end" {
+    local size=(--device emu --arch sm_90a --op backward --batch 1 --heads 2 --seq 5 --seq-kv 512 --dim 64 --seeds 1
+        --m 64 --n 128 --warps 12 --stages 2 --swizzle 1 --splits 8 --no-ptxas --quiet)
+    exits 0 ./fa_bench "${size[@]}" --kernel wgmma_backward --schedule ascending --seed 44
+    mkdir "$work/wgmma"
+    cp kernels/wgmma_backward.cu "$work"
+    sed 's/"barrier.cluster.arrive/"bar.sync 15, 384;\\n\\tbarrier.cluster.arrive/' \
+        kernels/wgmma/backward_store.cuh >"$work/wgmma/backward_store.cuh"
+    run ! cmp -s kernels/wgmma/backward_store.cuh "$work/wgmma/backward_store.cuh"
+    exits 1 ./fa_bench "${size[@]}" --source "$work/wgmma_backward.cu" --include kernels 2>"$work/err"
+    grep -q "emulator: deadlock: block" "$work/err"
+}
+
 @test "gradients of files are what plain arithmetic gives" {
     mkdir "$work/a" "$work/b"
     local size=(--op backward --device emu --kernel light --batch 1 --heads 2 --kv-heads 1 --seq 5 --seq-kv 7 --dim 16

@@ -136,7 +136,7 @@ static void put_warp(fa_writer *w, fa_emu_worker *worker, uint32_t warp)
                fibre->thread.thread.y, fibre->thread.thread.z, op->name, mask);
         if (op->file[0] != '\0')
             fa_put(w, "%s:%d", base_name(op->file), op->line);
-        w->used += fa_emu_calls_mark(worker, fibre, w->text + w->used, sizeof w->text - w->used);
+        w->used += fa_emu_calls_mark(worker, fibre, w->text + w->used, w->size - w->used);
     }
     const uint32_t threads = worker->threads - warp * FA_EMU_WARP;
     const uint32_t exited = ~state->alive & (threads >= FA_EMU_WARP ? ~0u : (1u << threads) - 1);
@@ -149,7 +149,7 @@ static void put_block(fa_writer *w, fa_emu_worker *worker)
 {
     for (uint32_t warp = 0; warp < worker->warps; warp++)
         put_warp(w, worker, warp);
-    w->used += fa_emu_pending_explain(worker, w->text + w->used, sizeof w->text - w->used);
+    w->used += fa_emu_pending_explain(worker, w->text + w->used, w->size - w->used);
 }
 
 static void report_all(fa_emu_worker *worker, const char *class, const char *why)
