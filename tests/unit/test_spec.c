@@ -10,7 +10,6 @@ static fa_reason why;
 /* Rules of a test's own, in the place of the registry's. */
 static const fa_rule *made_up;
 const fa_rule *__real_fa_registry_rules(void);
-const fa_rule *__wrap_fa_registry_rules(void);
 const fa_rule *__wrap_fa_registry_rules(void) { return made_up != NULL ? made_up : __real_fa_registry_rules(); }
 
 static fa_status parse(const char *line, fa_options *options) { return parse_words(line, options, &why); }
@@ -404,27 +403,22 @@ TEST(a_spec_is_what_the_options_say)
         "--arch sm_12",
         "--source examples/plain.cu --define A",
         "--source examples/plain.cu --define A_1=2 --define B=",
-        "--source examples/plain.cu --define 1A",
-        "--source examples/plain.cu --define 1",
-        "--source examples/plain.cu --define A9",
-        "--source examples/plain.cu --define 0A",
-        "--source examples/plain.cu --define 9A",
-        "--source examples/plain.cu --define FA_BF16=1",
-        "--source examples/plain.cu --define A-B",
-        "--source examples/plain.cu --define =3",
-        "--source examples/plain.cu --define FA_M=3",
-        "--source examples/plain.cu --define FA_MA=3",
-        "--source examples/plain.cu --define FA_LS",
-        "--source examples/plain.cu --define ABCD=1",
-        "--source examples/plain.cu --define FA_LSE --lse",
-        "--source examples/plain.cu --define X=1 --define FA_CAUSAL=3",
-        "--source examples/plain.cu --include src --include none",
-        "--source examples/plain.cu --include src",
-        "--source examples/plain.cu --include README.md",
-        longer,
     };
+    static const char *const defines[] = {"1A",  "1",  "A9",     "0A",      "9A",    "FA_BF16=1",
+                                          "A-B", "=3", "FA_M=3", "FA_MA=3", "FA_LS", "ABCD=1"};
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
         say_spec(&g, lines[i], false);
+    for (size_t i = 0; i < sizeof defines / sizeof *defines; i++) {
+        char line[64];
+        snprintf(line, sizeof line, "--source examples/plain.cu --define %s", defines[i]);
+        say_spec(&g, line, false);
+    }
+    say_spec(&g, "--source examples/plain.cu --define FA_LSE --lse", false);
+    say_spec(&g, "--source examples/plain.cu --define X=1 --define FA_CAUSAL=3", false);
+    say_spec(&g, "--source examples/plain.cu --include src --include none", false);
+    say_spec(&g, "--source examples/plain.cu --include src", false);
+    say_spec(&g, "--source examples/plain.cu --include README.md", false);
+    say_spec(&g, longer, false);
     say_spec(&g, "--kernel light --vs light", true);
     say_spec(&g, "--kernel light --vs light:m=16,warps=1 --lse", true);
     say_spec(&g, "--kernel light --vs light:m=16,lse=0 --lse", true);
@@ -463,7 +457,6 @@ TEST(defaults_make_room)
     }
 }
 
-/* The splits that a kernel chooses, for those that have a choice. */
 TEST(splits_are_chosen)
 {
     golden g = {0};
@@ -507,6 +500,35 @@ static void expect_splits(const fa_kernel_row *row, const fa_knobs *knobs, const
             p->causal ? "causal" : "full", sms, splits, least, most);
 }
 
+/* A problem, its tile, and the least and the most splits that are right. */
+typedef struct split_case {
+    fa_problem problem;
+    int32_t m, n, least, most;
+} split_case;
+
+static bool packed(const fa_kernel_row *row) { return row->traits.pack_heads && !row->traits.backward; }
+static bool packed_wgmma(const fa_kernel_row *row) { return packed(row) && row->traits.wgmma; }
+static bool packed_without_wgmma(const fa_kernel_row *row) { return row->traits.pack_heads && !row->traits.wgmma; }
+static bool of_gradients(const fa_kernel_row *row) { return row->traits.backward; }
+
+/* Of all kernels of a kind that choose their splits: there are some. warps 0: 16 rows of the tile each */
+static void expect_of(bool (*is)(const fa_kernel_row *row), const split_case *cases, size_t count, int32_t warps,
+                      int32_t sms)
+{
+    int kernels = 0;
+    for (size_t i = 0; i < fa_registry_count(); i++) {
+        const fa_kernel_row *row = fa_registry_at(i);
+        if (row->space.splits == NULL || !is(row))
+            continue;
+        kernels++;
+        for (const split_case *c = cases; c < cases + count; c++) {
+            const fa_knobs knobs = {.m = c->m, .n = c->n, .warps = warps > 0 ? warps : c->m / 16};
+            expect_splits(row, &knobs, &c->problem, sms, c->least, c->most);
+        }
+    }
+    assert_true(kernels > 0);
+}
+
 /* By length: a long sequence among short ones is split until it ends with the others; equal ones that fill the places,
  * or that are too many, are not. 132 multiprocessors with two places each, 8 K/V heads. */
 TEST(splits_of_unlike_lengths)
@@ -518,23 +540,14 @@ TEST(splits_of_unlike_lengths)
                  {40000, 32, 5000, 3},
                  {8192, 32, 8192, 1},
                  {8192, 64, 8192, 1}};
-    int packed = 0;
-    for (size_t i = 0; i < fa_registry_count(); i++) {
-        const fa_kernel_row *row = fa_registry_at(i);
-        if (!row->traits.pack_heads || row->space.splits == NULL || row->traits.backward)
-            continue;
-        packed++;
-        for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-            char line[700] = "--heads 64 --kv-heads 8 --dim 128 --lengths ";
-            for (int32_t b = 0; b < cases[c].sequences; b++)
-                snprintf(line + strlen(line), sizeof line - strlen(line), "%s1:%d", b > 0 ? "," : "",
-                         b == 0 ? cases[c].longest : cases[c].others);
-            CLEANUP(fa_problem_free) fa_problem problem = problem_of(line);
-            const fa_knobs knobs = {.m = 64, .n = 64, .warps = 4};
-            expect_splits(row, &knobs, &problem, 132, cases[c].splits, cases[c].splits);
-        }
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        char line[700] = "--heads 64 --kv-heads 8 --dim 128 --lengths ";
+        for (int32_t b = 0; b < cases[c].sequences; b++)
+            snprintf(line + strlen(line), sizeof line - strlen(line), "%s1:%d", b > 0 ? "," : "",
+                     b == 0 ? cases[c].longest : cases[c].others);
+        CLEANUP(fa_problem_free) fa_problem problem = problem_of(line);
+        expect_of(packed, &(split_case){problem, 64, 64, cases[c].splits, cases[c].splits}, 1, 4, 132);
     }
-    assert_true(packed > 0);
 }
 
 /* A part has at least 1024 keys, with wgmma 512, with packed heads 256. Where one key is missing to two parts there is
@@ -571,96 +584,60 @@ TEST(a_part_has_enough_keys_that_are_seen)
 /* Packed tiles of wgmma: splits near those that were fastest on an H200, 132 multiprocessors. */
 TEST(packed_splits_of_wgmma_are_as_measured)
 {
-    const struct {
-        fa_problem problem;
-        int32_t m, least, most;
-    } cases[] = {
-        {{16, 64, 8, 8, 8192, 128, true, 0.1f}, 128, 1, 1},   /* 128 tiles: memory is busy */
-        {{12, 8, 8, 1, 8192, 128, true, 0.1f}, 64, 1, 1},     /* 96: two splits took 9 % more */
-        {{16, 64, 8, 8, 8192, 64, true, 0.1f}, 64, 1, 1},     /* two took 3 % more */
-        {{1, 32, 8, 1, 32768, 128, true, 0.1f}, 64, 12, 16},  /* 8 took 4 % more, 17 7 % */
-        {{1, 8, 1, 1, 32768, 128, true, 0.1f}, 64, 20, 40},   /* 16 took 13 % more, 64 23 % */
-        {{1, 8, 8, 1, 4096, 128, true, 0.1f}, 64, 6, 16},     /* 4 took 28 % more */
-        {{1, 32, 4, 1, 4096, 128, true, 0.1f}, 64, 16, 16},   /* 13 took 3 % more */
-        {{1, 32, 4, 1, 16384, 128, true, 0.1f}, 64, 26, 33},  /* 19 took 15 % more */
-        {{64, 32, 8, 1, 4096, 128, true, 0.1f}, 128, 1, 1},   /* four waves */
-        {{8, 32, 8, 1, 1024, 128, true, 0.1f}, 128, 1, 2},    /* half a wave */
-        {{1, 32, 8, 1, 16384, 256, true, 0.1f}, 128, 10, 16}, /* one block a multiprocessor */
+    static const split_case cases[] = {
+        {{16, 64, 8, 8, 8192, 128, true, 0.1f}, 128, 64, 1, 1},   /* 128 tiles: memory is busy */
+        {{12, 8, 8, 1, 8192, 128, true, 0.1f}, 64, 64, 1, 1},     /* 96: two splits took 9 % more */
+        {{16, 64, 8, 8, 8192, 64, true, 0.1f}, 64, 64, 1, 1},     /* two took 3 % more */
+        {{1, 32, 8, 1, 32768, 128, true, 0.1f}, 64, 64, 12, 16},  /* 8 took 4 % more, 17 7 % */
+        {{1, 8, 1, 1, 32768, 128, true, 0.1f}, 64, 64, 20, 40},   /* 16 took 13 % more, 64 23 % */
+        {{1, 8, 8, 1, 4096, 128, true, 0.1f}, 64, 64, 6, 16},     /* 4 took 28 % more */
+        {{1, 32, 4, 1, 4096, 128, true, 0.1f}, 64, 64, 16, 16},   /* 13 took 3 % more */
+        {{1, 32, 4, 1, 16384, 128, true, 0.1f}, 64, 64, 26, 33},  /* 19 took 15 % more */
+        {{64, 32, 8, 1, 4096, 128, true, 0.1f}, 128, 64, 1, 1},   /* four waves */
+        {{8, 32, 8, 1, 1024, 128, true, 0.1f}, 128, 64, 1, 2},    /* half a wave */
+        {{1, 32, 8, 1, 16384, 256, true, 0.1f}, 128, 64, 10, 16}, /* one block a multiprocessor */
     };
-    int packed = 0;
-    for (size_t i = 0; i < fa_registry_count(); i++) {
-        const fa_kernel_row *row = fa_registry_at(i);
-        if (!row->traits.pack_heads || !row->traits.wgmma || row->space.splits == NULL || row->traits.backward)
-            continue;
-        packed++;
-        for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-            const fa_knobs knobs = {.m = cases[c].m, .n = 64, .warps = cases[c].m / 16};
-            expect_splits(row, &knobs, &cases[c].problem, 132, cases[c].least, cases[c].most);
-        }
-    }
-    assert_true(packed > 0);
+    expect_of(packed_wgmma, cases, sizeof cases / sizeof *cases, 0, 132);
 }
 
 /* Blocks share keys where they are too few for 132 multiprocessors, or where all wait for the longest. */
 TEST(gradients_share_the_keys_of_few_blocks)
 {
-    const struct {
-        fa_problem problem;
-        int32_t m, n, splits;
-    } cases[] = {{{1, 32, 2, 1024, 1024, 256, true, 0.1f}, 64, 64, 8}, /* 32 blocks, the longest 16 x 16 tiles */
-                 /* By waves 4, 2 and 1, but 16 heads of 256 columns do not stay in the L2: 2.4, 2.3 and 2.3 times. */
-                 {{1, 32, 2, 2048, 2048, 256, true, 0.1f}, 64, 64, 8},
-                 {{1, 32, 2, 4096, 4096, 256, true, 0.1f}, 64, 64, 8},
-                 {{1, 32, 2, 8192, 8192, 256, true, 0.1f}, 64, 64, 8},
-                 {{1, 32, 2, 2048, 2048, 256, false, 0.1f}, 64, 64, 2}, /* 64 alike */
-                 {{1, 32, 2, 4096, 4096, 256, false, 0.1f}, 64, 64, 1}, /* a wave */
-                 {{1, 32, 2, 4096, 4096, 256, true, 0.1f, .deterministic = true}, 64, 64, 8},
-                 {{1, 32, 2, 8192, 8192, 256, true, 0.1f, .deterministic = true}, 64, 64, 8},
-                 {{8, 16, 16, 2048, 2048, 128, true, 0.1f, .deterministic = true}, 64, 128, 1},
-                 {{1, 32, 2, 2048, 2048, 256, false, 0.1f, .deterministic = true}, 64, 64, 2},
-                 /* of two blocks of a head the second would wait for the first; without a mask none does */
-                 {{1, 2, 2, 4096, 4096, 128, true, 0.1f, .deterministic = true}, 64, 128, 1},
-                 {{1, 2, 2, 4096, 4096, 128, false, 0.1f, .deterministic = true}, 64, 128, 2},
-                 {{2, 64, 8, 1024, 1024, 128, true, 0.1f}, 64, 128, 2},
-                 {{2, 64, 8, 2048, 2048, 128, true, 0.1f}, 64, 128, 2}, /* 1.2 times */
-                 {{2, 64, 64, 2048, 2048, 128, true, 0.1f}, 64, 128, 1},
-                 {{1, 32, 2, 64, 8192, 256, true, 0.1f}, 64, 64, 1}, /* 256 blocks of 16 tiles */
-                 /* two tiles each; the window's other side is open */
-                 {{1, 1, 1, 8192, 8192, 64, .scale = 0.1f, .windowed = true, .window_left = 127}, 128, 128, 1},
-                 {{1, 1, 1, 8192, 8192, 64, .scale = 0.1f, .windowed = true, .window_left = -1}, 128, 128, 2},
-                 {{1, 1, 1, 8192, 8192, 64, .scale = 0.1f, .chunk = 128}, 128, 128, 1}};
-    int of_gradients = 0;
-    for (size_t i = 0; i < fa_registry_count(); i++) {
-        const fa_kernel_row *row = fa_registry_at(i);
-        if (row->space.splits == NULL || !row->traits.backward)
-            continue;
-        of_gradients++;
-        for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-            const fa_knobs knobs = {.m = cases[c].m, .n = cases[c].n, .warps = 12};
-            expect_splits(row, &knobs, &cases[c].problem, 132, cases[c].splits, cases[c].splits);
-        }
-    }
-    assert_true(of_gradients > 0);
+    static const split_case cases[] = {
+        {{1, 32, 2, 1024, 1024, 256, true, 0.1f}, 64, 64, 8, 8}, /* 32 blocks, the longest 16 x 16 tiles */
+        /* By waves 4, 2 and 1, but 16 heads of 256 columns do not stay in the L2: 2.4, 2.3 and 2.3 times. */
+        {{1, 32, 2, 2048, 2048, 256, true, 0.1f}, 64, 64, 8, 8},
+        {{1, 32, 2, 4096, 4096, 256, true, 0.1f}, 64, 64, 8, 8},
+        {{1, 32, 2, 8192, 8192, 256, true, 0.1f}, 64, 64, 8, 8},
+        {{1, 32, 2, 2048, 2048, 256, false, 0.1f}, 64, 64, 2, 2}, /* 64 alike */
+        {{1, 32, 2, 4096, 4096, 256, false, 0.1f}, 64, 64, 1, 1}, /* a wave */
+        {{1, 32, 2, 4096, 4096, 256, true, 0.1f, .deterministic = true}, 64, 64, 8, 8},
+        {{1, 32, 2, 8192, 8192, 256, true, 0.1f, .deterministic = true}, 64, 64, 8, 8},
+        {{8, 16, 16, 2048, 2048, 128, true, 0.1f, .deterministic = true}, 64, 128, 1, 1},
+        {{1, 32, 2, 2048, 2048, 256, false, 0.1f, .deterministic = true}, 64, 64, 2, 2},
+        /* of two blocks of a head the second would wait for the first; without a mask none does */
+        {{1, 2, 2, 4096, 4096, 128, true, 0.1f, .deterministic = true}, 64, 128, 1, 1},
+        {{1, 2, 2, 4096, 4096, 128, false, 0.1f, .deterministic = true}, 64, 128, 2, 2},
+        {{2, 64, 8, 1024, 1024, 128, true, 0.1f}, 64, 128, 2, 2},
+        {{2, 64, 8, 2048, 2048, 128, true, 0.1f}, 64, 128, 2, 2}, /* 1.2 times */
+        {{2, 64, 64, 2048, 2048, 128, true, 0.1f}, 64, 128, 1, 1},
+        {{1, 32, 2, 64, 8192, 256, true, 0.1f}, 64, 64, 1, 1}, /* 256 blocks of 16 tiles */
+        /* two tiles each; the window's other side is open */
+        {{1, 1, 1, 8192, 8192, 64, .scale = 0.1f, .windowed = true, .window_left = 127}, 128, 128, 1, 1},
+        {{1, 1, 1, 8192, 8192, 64, .scale = 0.1f, .windowed = true, .window_left = -1}, 128, 128, 2, 2},
+        {{1, 1, 1, 8192, 8192, 64, .scale = 0.1f, .chunk = 128}, 128, 128, 1, 1}};
+    expect_of(of_gradients, cases, sizeof cases / sizeof *cases, 12, 132);
 }
 
 /* Packed tiles of the others that fill 19 of 20 places are not split. */
 TEST(a_wave_of_95_percent_is_full)
 {
-    const fa_problem p = {1, 19, 19, 1, 16384, 64, false, 0.125f};
-    const fa_knobs knobs = {.m = 64, .n = 64, .warps = 4};
-    int packed = 0;
-    for (size_t i = 0; i < fa_registry_count(); i++) {
-        const fa_kernel_row *row = fa_registry_at(i);
-        if (!row->traits.pack_heads || row->traits.wgmma || row->space.splits == NULL)
-            continue;
-        packed++;
-        expect_splits(row, &knobs, &p, 10, 1, 1); /* two blocks a multiprocessor */
-        expect_splits(row, &knobs, &p, 11, 2, 64);
-        const fa_knobs five_warps = {.m = 64, .n = 64, .warps = 5}; /* one block a multiprocessor */
-        expect_splits(row, &five_warps, &p, 19, 1, 1);
-        expect_splits(row, &knobs, &p, 19, 2, 64);
-    }
-    assert_true(packed > 0);
+    const split_case one = {{1, 19, 19, 1, 16384, 64, false, 0.125f}, 64, 64, 1, 1},
+                     more = {one.problem, 64, 64, 2, 64};
+    expect_of(packed_without_wgmma, &one, 1, 4, 10); /* two blocks a multiprocessor */
+    expect_of(packed_without_wgmma, &more, 1, 4, 11);
+    expect_of(packed_without_wgmma, &one, 1, 5, 19); /* one block a multiprocessor */
+    expect_of(packed_without_wgmma, &more, 1, 4, 19);
 }
 
 /* Without --arch: sm_90a for a kernel that is for nothing else, as long as it is what runs. */
