@@ -1,5 +1,4 @@
-/* fa_check and fa_buffers on a device made of host memory, with kernels that cheat, stray and fail in every way known.
- */
+/* fa_check and fa_buffers on a device of host memory, with kernels that cheat, stray and fail in every way known. */
 #include "base/file.h"
 #include "check/check.h"
 #include "check/choose_rows.h"
@@ -85,14 +84,11 @@ typedef struct fake {
 
 /* Launches share the GPU with those of other checks. */
 static fa_gpu_lock_mode lock_mode = FA_GPU_LOCK_NONE;
-void __wrap_fa_gpu_lock(const char *bus_id, fa_gpu_lock_mode mode);
 void __wrap_fa_gpu_lock(const char *bus_id, fa_gpu_lock_mode mode) { lock_mode = mode; }
 
 /* The reference on the CPU leaves the GPU to others. */
 static int32_t references_made;
 fa_reference __real_fa_reference_make(const fa_problem *problem, const fa_tensors *tensors, int32_t tile_m,
-                                      bool acc_fp16, uint64_t seed);
-fa_reference __wrap_fa_reference_make(const fa_problem *problem, const fa_tensors *tensors, int32_t tile_m,
                                       bool acc_fp16, uint64_t seed);
 fa_reference __wrap_fa_reference_make(const fa_problem *problem, const fa_tensors *tensors, int32_t tile_m,
                                       bool acc_fp16, uint64_t seed)
@@ -104,7 +100,6 @@ fa_reference __wrap_fa_reference_make(const fa_problem *problem, const fa_tensor
 
 /* Without a compiler there is no plain reference. */
 static bool plain_compiles;
-fa_status __wrap_fa_compile_cuda(const fa_spec *spec, fa_module *module, fa_reason *why);
 fa_status __wrap_fa_compile_cuda(const fa_spec *spec, fa_module *module, fa_reason *why)
 {
     const size_t length = strlen(spec->source), tail = strlen("/src/cuda/plain.cu");
@@ -116,23 +111,18 @@ static fa_status fake_load(fa_device *device, const fa_spec *spec, const fa_modu
                            fa_kernel **kernel, fa_reason *why)
 {
     fake *f = device->self;
-    if (spec->kind == FA_KIND_HAND) {
-        assert_non_null(module);
-        f->plain_loads++;
-        f->loaded++;
-        *kernel = fa_alloc(sizeof **kernel);
-        **kernel = (fa_kernel){.way = f->plain, .problem = *problem};
-        return FA_PASS;
+    const bool plain = spec->kind == FA_KIND_HAND;
+    assert_int_equal(module != NULL, plain);
+    *(plain ? &f->plain_loads : &f->library_loads) += 1;
+    if (!plain) {
+        assert_int_equal(spec->kind, FA_KIND_LIBRARY);
+        assert_true(spec->row->traits.is_reference && !spec->lse);
+        if (f->library == WAY_NO_LIBRARY)
+            return fa_refuse(why, FA_NOT_RUN, "libcublas.so is not here");
     }
-    assert_int_equal(spec->kind, FA_KIND_LIBRARY);
-    assert_true(spec->row->traits.is_reference && !spec->lse);
-    assert_null(module);
-    f->library_loads++;
-    if (f->library == WAY_NO_LIBRARY)
-        return fa_refuse(why, FA_NOT_RUN, "libcublas.so is not here");
     f->loaded++;
     *kernel = fa_alloc(sizeof **kernel);
-    **kernel = (fa_kernel){.way = f->library, .problem = *problem};
+    **kernel = (fa_kernel){.way = plain ? f->plain : f->library, .problem = *problem};
     return FA_PASS;
 }
 
@@ -482,6 +472,11 @@ static fa_status check(setup *s)
     return fa_check(&s->candidate, &s->options, &s->result, &s->why);
 }
 
+static fa_status recheck(setup *s, uint64_t seed)
+{
+    return fa_check_again(&s->candidate, &s->options, seed, &s->result, &s->why);
+}
+
 static void ends(setup *s, fa_status status, const char *words) { ends_with(check(s), status, &s->why, words); }
 
 static setup *make_with_plain(way candidate, way library, way plain)
@@ -495,21 +490,19 @@ static setup *make_with_plain(way candidate, way library, way plain)
 static void expect(way candidate, way library, fa_status status, const char *words)
 {
     setup *s = make(candidate, library);
-    const fa_status got = check(s);
-    if (got != status || (words && !strstr(s->why.text, words)))
-        fail_msg("way %d: status %d, \"%s\"; want %d, \"%s\"", (int)candidate, (int)got, s->why.text, (int)status,
-                 words ? words : "");
+    ends(s, status, words);
     assert_int_equal(s->result.passed, status == FA_PASS);
     assert_int_equal(s->result.done, status == FA_PASS || status == FA_WRONG);
     if (status != FA_PASS)
         assert_string_equal(s->result.failure, s->why.text);
-    const char *fault = words == NULL                       ? ""
-                        : strstr(words, "guard band")       ? "out of bounds"
+    const char *fault = strstr(words, "guard band")         ? "out of bounds"
                         : strstr(words, " was overwritten") ? "input overwritten"
                                                             : "";
     assert_string_equal(s->result.found.list[0].fault, fault);
     assert_int_equal(s->result.found.count, fault[0] != '\0');
 }
+
+static void wrong(way candidate, const char *words) { expect(candidate, WAY_LIBRARY, FA_WRONG, words); }
 
 TEST(a_good_kernel_passes)
 {
@@ -529,27 +522,24 @@ TEST(a_good_kernel_passes)
     assert_string_equal(s->result.missing, "");
     assert_string_equal(s->result.failure, "");
     const fa_check_result before = s->result;
-    assert_int_equal(fa_check_again(&s->candidate, &s->options, 45, &s->result, &s->why), FA_PASS);
+    assert_int_equal(recheck(s, 45), FA_PASS);
     assert_memory_equal(&before, &s->result, sizeof before);
     assert_int_equal(s->kernel.launches, 14);
 }
 
 TEST(wrong_kernels_fail)
 {
-    expect(WAY_NOTHING, WAY_LIBRARY, FA_WRONG, "never written");
-    expect(WAY_HALF, WAY_LIBRARY, FA_WRONG, "32 outputs are not finite");
-    expect(WAY_PAST_OUTPUT, WAY_LIBRARY, FA_WRONG,
-           "guard band after o was overwritten: 1 elements, the nearest 1 past the last");
-    expect(WAY_BEFORE_OUTPUT, WAY_LIBRARY, FA_WRONG,
-           "guard band before o was overwritten: 1 elements, the nearest 1 before the first");
-    expect(WAY_FAR_PAST_V, WAY_LIBRARY, FA_WRONG,
-           "guard band after v was overwritten: 1 elements, the nearest 100001 past");
-    expect(WAY_TOUCH_K, WAY_LIBRARY, FA_WRONG, "input k was overwritten: element 77");
-    expect(WAY_FIRST_ONLY, WAY_LIBRARY, FA_WRONG, "seed 42: not deterministic: launch 2");
-    expect(WAY_CACHED, WAY_LIBRARY, FA_WRONG, "seed 44: against cpu");
-    expect(WAY_CACHED_BY_Q, WAY_LIBRARY, FA_WRONG, "seed 44: against cpu");
-    expect(WAY_CLAMPS, WAY_LIBRARY, FA_WRONG, "seed 43 (rising, scale x 16, padded, V x 2^10): against cpu");
-    expect(WAY_JITTER, WAY_LIBRARY, FA_WRONG, "differs from the first in 1 of 5120 elements, first at element 1 ");
+    wrong(WAY_NOTHING, "never written");
+    wrong(WAY_HALF, "32 outputs are not finite");
+    wrong(WAY_PAST_OUTPUT, "guard band after o was overwritten: 1 elements, the nearest 1 past the last");
+    wrong(WAY_BEFORE_OUTPUT, "guard band before o was overwritten: 1 elements, the nearest 1 before the first");
+    wrong(WAY_FAR_PAST_V, "guard band after v was overwritten: 1 elements, the nearest 100001 past");
+    wrong(WAY_TOUCH_K, "input k was overwritten: element 77");
+    wrong(WAY_FIRST_ONLY, "seed 42: not deterministic: launch 2");
+    wrong(WAY_CACHED, "seed 44: against cpu");
+    wrong(WAY_CACHED_BY_Q, "seed 44: against cpu");
+    wrong(WAY_CLAMPS, "seed 43 (rising, scale x 16, padded, V x 2^10): against cpu");
+    wrong(WAY_JITTER, "differs from the first in 1 of 5120 elements, first at element 1 ");
     expect(WAY_FAULTS, WAY_LIBRARY, FA_ERROR, "seed 42: an illegal memory access");
 }
 
@@ -557,14 +547,14 @@ TEST(what_is_read_outside_of_the_rows_is_named)
 {
     static const char *const read[] = {"K outside", "V outside", "K and V outside", "Q outside", "the output outside"};
     for (way at = WAY_READ_PAST_K; at < WAY_OWN_NAN; at++) {
-        expect(at, WAY_LIBRARY, FA_WRONG, "1 outputs are not finite");
+        wrong(at, "1 outputs are not finite");
         char words[160];
         snprintf(words, sizeof words, "; NaN is read from %s of the tensor's rows", read[at - WAY_READ_PAST_K]);
-        expect(at, WAY_LIBRARY, FA_WRONG, words);
-        expect(at, WAY_LIBRARY, FA_WRONG, "; with zeros there the output is right");
+        wrong(at, words);
+        wrong(at, "; with zeros there the output is right");
         assert_int_equal(last->candidate.buffers.clean, 0);
     }
-    expect(WAY_OWN_NAN, WAY_LIBRARY, FA_WRONG, "it is the same: the kernel makes it");
+    wrong(WAY_OWN_NAN, "it is the same: the kernel makes it");
     setup *s = make(WAY_READ_PAST_K, WAY_LIBRARY);
     s->kernel.fault = SIM_SWAP_KV;
     ends(
@@ -612,8 +602,7 @@ TEST(the_log_sum_exp_is_checked_too)
         assert_int_equal((uintptr_t)p.lse % 16, 4 * misalign % 16);
         assert_true(p.lse_stride_b == 80 && p.lse_stride_h == 40 && p.lse_stride_s == 1);
         s->kernel.way = WAY_NO_LSE;
-        ends_with(fa_check_again(&s->candidate, &s->options, 50, &s->result, &s->why), FA_WRONG, &s->why,
-                  "after timing: seed 50: log-sum-exp: 160 rows");
+        ends_with(recheck(s, 50), FA_WRONG, &s->why, "after timing: seed 50: log-sum-exp: 160 rows");
         assert_true(!s->result.lse.passed && s->result.lse.rows_checked == 3 * 160);
     }
     setup *s = make(WAY_NO_LSE, WAY_LIBRARY); /* nobody asks for it */
@@ -640,7 +629,6 @@ TEST(every_fault_fails_against_every_reference)
         }
 }
 
-/* A kernel that says it is not deterministic is not held to it. */
 TEST(jitter_may_be_declared)
 {
     setup *s = make(WAY_JITTER, WAY_LIBRARY);
@@ -686,7 +674,6 @@ TEST(schedules_take_turns)
     assert_int_equal(s->result.schedules, 1 << FA_SCHEDULE_ASCENDING | 1 << FA_SCHEDULE_DESCENDING);
 }
 
-/* What the emulator repeats depends on the problem alone. */
 TEST(repeats_follow_from_the_problem)
 {
     const struct {
@@ -1022,7 +1009,7 @@ TEST(the_recheck_checks)
         assert_int_equal(check(s), FA_PASS);
         memset(s->kernel.cache, 0, fa_problem_q_count(&s->problem) * sizeof *s->kernel.cache);
         s->kernel.way = ways[i];
-        const fa_status status = fa_check_again(&s->candidate, &s->options, 50, &s->result, &s->why);
+        const fa_status status = recheck(s, 50);
         assert_int_equal(status, ways[i] == WAY_FAULTS ? FA_ERROR : FA_WRONG);
         assert_false(s->result.passed);
         assert_true(strncmp(s->why.text, "after timing: seed 50: ", 23) == 0);
@@ -1045,16 +1032,14 @@ TEST(the_recheck_asks_the_same_references)
         assert_int_equal(check(s), FA_PASS);
         assert_int_equal(s->fake.library_loads, loads[i]);
         assert_int_equal(s->result.verdict_count, i == 1 ? 2 : 1);
-        assert_int_equal(fa_check_again(&s->candidate, &s->options, 50, &s->result, &s->why), FA_PASS);
+        assert_int_equal(recheck(s, 50), FA_PASS);
         assert_int_equal(s->fake.library_loads, loads_again[i]);
         assert_true(s->fake.scale[s->kernel.launches - 1] == s->problem.scale);
         s->kernel.way = WAY_FAULT;
         s->kernel.fault = SIM_SCALE_OFF;
-        ends_with(fa_check_again(&s->candidate, &s->options, 50, &s->result, &s->why), FA_WRONG, &s->why,
-                  cpu ? "against cpu" : "against cublas");
+        ends_with(recheck(s, 50), FA_WRONG, &s->why, cpu ? "against cpu" : "against cublas");
         s->fake.library = WAY_NO_LIBRARY;
-        assert_int_equal(fa_check_again(&s->candidate, &s->options, 50, &s->result, &s->why),
-                         cpu ? FA_WRONG : FA_NOT_RUN);
+        assert_int_equal(recheck(s, 50), cpu ? FA_WRONG : FA_NOT_RUN);
     }
 }
 
