@@ -47,6 +47,14 @@ static fa_verdict fails(const bench *b, const char *words)
     return v;
 }
 
+/* Then the output is the good one again. */
+static fa_verdict named(bench *b, const uint16_t *good, const char *words)
+{
+    const fa_verdict v = fails(b, words);
+    memcpy(b->output, good, b->count * sizeof *good);
+    return v;
+}
+
 /* On a busy machine, waiting for threads would take longer than the tests. */
 int unit_setup(void **state)
 {
@@ -191,7 +199,6 @@ static uint16_t *row_of(bench *b, int32_t head, int32_t row)
     return b->output + ((size_t)head * (size_t)b->problem.seq_q + (size_t)row) * (size_t)b->problem.dim;
 }
 
-/* Damage done to a good output; the words that must name it. */
 TEST(damage_is_found_and_named)
 {
     CLEANUP(close_bench) bench b = open_bench(shape(1, 3, 3, 200, 150, 64, false), FA_DIST_NORMAL, 9, false);
@@ -201,51 +208,42 @@ TEST(damage_is_found_and_named)
     memcpy(good, b.output, b.count * sizeof *good);
 
     memset(b.output, 0, b.count * sizeof *good);
-    fails(&b, "zeros; every row");
+    named(&b, good, "zeros; every row");
 
     memset(b.output, 0xFF, b.count * sizeof *good);
-    fa_verdict v = fails(&b, "never written");
+    fa_verdict v = named(&b, good, "never written");
     assert_int_equal(v.nonfinite, b.count);
 
-    memcpy(b.output, good, b.count * sizeof *good);
     row_of(&b, 1, 17)[5] = 0x7E00;
-    v = fails(&b, "1 outputs are not finite");
+    v = named(&b, good, "1 outputs are not finite");
     assert_int_equal(v.nonfinite, 1);
     assert_true(v.worst.batch == 0 && v.worst.head == 1 && v.worst.row == 17 && v.worst.col == 5);
 
-    memcpy(b.output, good, b.count * sizeof *good);
     row_of(&b, 2, 100)[63] = 0x7C00; /* infinity */
-    v = judge(&b);
-    assert_false(v.passed);
+    named(&b, good, "not finite");
 
-    memcpy(b.output, good, b.count * sizeof *good);
     memcpy(row_of(&b, 1, 10), good + (200 + 11) * 64, row_bytes);
     memcpy(row_of(&b, 1, 11), good + (200 + 10) * 64, row_bytes);
-    fails(&b, "rows moved: batch 0 head 1 row 10 holds what belongs to batch 0 head 1 row 11; two rows");
+    named(&b, good, "rows moved: batch 0 head 1 row 10 holds what belongs to batch 0 head 1 row 11; two rows");
 
-    memcpy(b.output, good, b.count * sizeof *good);
     memcpy(row_of(&b, 0, 0), good + 200 * 64, 200 * row_bytes);
     memcpy(row_of(&b, 1, 0), good, 200 * row_bytes);
-    fails(&b, "heads swapped: batch 0 head 0 row 0 holds what belongs to batch 0 head 1 row 0");
+    named(&b, good, "heads swapped: batch 0 head 0 row 0 holds what belongs to batch 0 head 1 row 0");
 
-    memcpy(b.output, good, b.count * sizeof *good);
     memcpy(row_of(&b, 2, 64), good + (2 * 200 + 0) * 64, 64 * row_bytes); /* one stale tile */
-    v = fails(&b, "in 1 of 3 heads (batch.head 0.2), 1 of 4 tiles of 64 rows (1)");
+    v = named(&b, good, "in 1 of 3 heads (batch.head 0.2), 1 of 4 tiles of 64 rows (1)");
     expect_words(&v, "one head, 1 row tile");
 
-    memcpy(b.output, good, b.count * sizeof *good);
     for (int32_t head = 0; head < 3; head++)
         memset(row_of(&b, head, 192), 0, 8 * row_bytes);
-    fails(&b, "zeros; tail only");
+    named(&b, good, "zeros; tail only");
 
-    memcpy(b.output, good, b.count * sizeof *good);
     for (int32_t head = 0; head < 3; head++)
         for (int32_t row = 0; row < 200; row++)
             memset(row_of(&b, head, row) + 48, 0, 16 * sizeof(uint16_t));
-    fails(&b, "only columns 48..63; every row");
+    named(&b, good, "only columns 48..63; every row");
 
-    memcpy(b.output, good, b.count * sizeof *good); /* three quarters of the columns at most */
-    for (int32_t over = 0; over < 2; over++) {
+    for (int32_t over = 0; over < 2; over++) { /* three quarters of the columns at most */
         for (int32_t head = 0; head < 3; head++)
             for (int32_t row = 0; row < 200; row++)
                 for (int32_t d = 0; d < 48 + over; d++)
@@ -256,15 +254,14 @@ TEST(damage_is_found_and_named)
 
     for (size_t i = 0; i < b.count; i++)
         b.output[i] = fa_float_to_half(fa_half_to_float(good[i]) * 1.02f);
-    fails(&b, "every wrong row is the right one times 1.02");
+    named(&b, good, "every wrong row is the right one times 1.02");
 
     for (size_t i = 0; i < b.count; i++)
         b.output[i] = fa_float_to_half(fa_half_to_float(good[i]) * (1.1f + 0.01f * (float)(i / 64 % 7)));
-    fails(&b, "times a factor of its own (1.1 to 1.16)");
+    named(&b, good, "times a factor of its own (1.1 to 1.16)");
 
-    memcpy(b.output, good, b.count * sizeof *good);
     row_of(&b, 1, 50)[7] = fa_float_to_half(fa_half_to_float(row_of(&b, 1, 50)[7]) + 0.003f);
-    v = fails(&b, "a single row");
+    v = named(&b, good, "a single row");
     assert_int_equal(v.mismatches, 1);
     assert_true(v.worst.head == 1 && v.worst.row == 50 && v.worst.col == 7);
 }
@@ -308,7 +305,6 @@ TEST(exact_baseline_leaves_two_ulp)
     }
 }
 
-/* A row that sees no key must be 0, not nearly 0. */
 TEST(empty_rows_are_exactly_zero)
 {
     CLEANUP(close_bench) bench b = open_bench(shape(1, 1, 1, 300, 100, 64, true), FA_DIST_NORMAL, 1, false);
@@ -341,7 +337,6 @@ TEST(classes_do_not_mix)
     assert_true(judge(&fp16).passed);
 }
 
-/* The whole output is looked at for NaN, also between the sampled rows. */
 TEST(nan_between_samples_is_found)
 {
     CLEANUP(close_bench) bench b = open_sampled(shape(1, 1, 1, 600, 56, 16, false), FA_DIST_UNIFORM, 1, false, 3);
@@ -512,6 +507,13 @@ TEST(six_places_are_named)
     }
 }
 
+/* All rows of `b`, of which it has a sample, against the FP64 of `every`. */
+static fa_verdict judge_plain(const bench *b, const bench *every, const fa_verdict *limits, double *suspects)
+{
+    return fa_judge_plain(&b->problem, every->reference.exact, &b->reference, b->output, 64, 1e-3, 1e-3, limits,
+                          suspects);
+}
+
 /* Every row against FP64, with the limits of a sample's baseline: a row beyond one is a suspect, and no other. */
 TEST(suspects_are_beyond_the_limits_of_the_sample)
 {
@@ -523,8 +525,7 @@ TEST(suspects_are_beyond_the_limits_of_the_sample)
     memcpy(b.output, every.reference.baseline, b.count * sizeof *b.output);
     memcpy(every.output, every.reference.baseline, b.count * sizeof *b.output);
     const fa_verdict own = judge(&every), exact = judge(&b);
-    const fa_verdict good =
-        fa_judge_plain(&problem, every.reference.exact, &b.reference, b.output, 64, 1e-3, 1e-3, &own, suspects);
+    const fa_verdict good = judge_plain(&b, &every, &own, suspects);
     assert_true(good.passed && own.passed && exact.passed && good.rows_checked == 256 && good.failure[0] == '\0');
     assert_string_equal(good.name, "plain");
     assert_true(good.max_abs_err == own.max_abs_err && good.rmse == own.rmse);
@@ -543,8 +544,7 @@ TEST(suspects_are_beyond_the_limits_of_the_sample)
     limits[2].baseline_worst_row_rel_l2 = limits[3].baseline_worst_row_rel_l2 = 1.0; /* nothing is */
     limits[3].baseline_fails = false;                                                /* rule 2 is */
     for (int i = 0; i < 4; i++) {
-        const fa_verdict v = fa_judge_plain(&problem, every.reference.exact, &b.reference, b.output, 64, 1e-3, 1e-3,
-                                            &limits[i], suspects);
+        const fa_verdict v = judge_plain(&b, &every, &limits[i], suspects);
         assert_int_equal(v.passed, i == 2);
         for (int row = i > 0 ? 0 : ROW; row < (i > 0 ? 256 : ROW + 1); row++) /* at first the mean is off, too */
             assert_int_equal(suspects[row] > 0.0, row == ROW && i != 2);
@@ -552,19 +552,15 @@ TEST(suspects_are_beyond_the_limits_of_the_sample)
             assert_true(v.worst.row == ROW && suspects[ROW] == v.max_abs_err && strstr(v.failure, "row 5") != NULL);
     }
     b.reference.unit = 1e6; /* of V, so of the absolute tolerance */
-    assert_true(
-        fa_judge_plain(&problem, every.reference.exact, &b.reference, b.output, 64, 1e-3, 1e-3, &limits[3], suspects)
-            .passed);
+    assert_true(judge_plain(&b, &every, &limits[3], suspects).passed);
     b.output[ROW * 32 + 3] = FA_POISON;
-    const fa_verdict v =
-        fa_judge_plain(&problem, every.reference.exact, &b.reference, b.output, 64, 1e-3, 1e-3, &limits[2], suspects);
+    const fa_verdict v = judge_plain(&b, &every, &limits[2], suspects);
     assert_true(!v.passed && v.nonfinite == 1 && suspects[ROW] == (double)INFINITY);
     b.output[0] = fa_float_to_half(fa_half_to_float(b.output[0]) + 1.0f); /* the first row, too */
-    fa_judge_plain(&problem, every.reference.exact, &b.reference, b.output, 64, 1e-3, 1e-3, &own, suspects);
+    judge_plain(&b, &every, &own, suspects);
     assert_true(suspects[0] > 0.0 && suspects[ROW] > 0.0);
 }
 
-/* What lies between sequences is no row of the output. */
 TEST(rows_between_sequences_are_not_counted)
 {
     enum { ROWS = 2 * 6, USED = 2 * 5 };
