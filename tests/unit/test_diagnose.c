@@ -176,15 +176,25 @@ static void say_verdict(golden *g, const fa_verdict *v)
 }
 
 /* Against a library that gives the expected values. */
-static void say_library(golden *g, const scene *s, const fa_verdict *exact)
+static fa_verdict judge_library(const scene *s, const fa_verdict *exact)
 {
     FREED float *other = fa_alloc(s->count * sizeof *other);
     for (int64_t i = 0; i < s->reference.row_count * s->problem.dim; i++)
         other[s->reference.rows[i / s->problem.dim] * s->problem.dim + i % s->problem.dim] =
             (float)s->reference.exact[i];
-    const fa_verdict v = fa_judge_library(&s->problem, other, s->output, s->tile_m, 1e-3, 1e-3, exact);
+    return fa_judge_library(&s->problem, other, s->output, s->tile_m, 1e-3, 1e-3, exact);
+}
+
+static void say_library(golden *g, const scene *s, const fa_verdict *exact)
+{
+    const fa_verdict v = judge_library(s, exact);
     golden_say(g, "    library %s: ", v.name);
     say_verdict(g, &v);
+}
+
+static fa_verdict judge(const scene *s)
+{
+    return fa_judge(&s->problem, &s->reference, s->output, s->tile_m, 1e-3, 1e-3);
 }
 
 static void spoil_and_say(golden *g, scene *s, const uint16_t *right, int fault, int subset)
@@ -194,7 +204,7 @@ static void spoil_and_say(golden *g, scene *s, const uint16_t *right, int fault,
         s->output[i] =
             chosen(s, subset, flat) ? spoiled(s, right, fault, flat, (int32_t)(i % (size_t)s->problem.dim)) : right[i];
     }
-    const fa_verdict v = fa_judge(&s->problem, &s->reference, s->output, s->tile_m, 1e-3, 1e-3);
+    const fa_verdict v = judge(s);
     golden_say(g, "%d %d: ", fault, subset);
     say_verdict(g, &v);
     if (subset == SOME)
@@ -257,7 +267,7 @@ TEST(a_pattern_holds_for_whole_rows)
         for (int spared = -1; spared < 16; spared++) {
             for (int at = 32; at < 64; at++) /* rows 2 and 3 */
                 s.output[at] = at % 16 == spared ? fa_float_to_half((float)s.reference.exact[at]) : cases[i].value;
-            const fa_verdict v = fa_judge(&s.problem, &s.reference, s.output, s.tile_m, 1e-3, 1e-3);
+            const fa_verdict v = judge(&s);
             assert_false(v.passed);
             assert_int_equal(strstr(v.failure, cases[i].words) != NULL, spared < 0);
         }
@@ -272,7 +282,7 @@ TEST(rows_of_one_head_are_alike)
         for (int i = 0; i < 2; i++)
             for (int d = 0; d < 16; d++)
                 s.output[rows[i] * 16 + d] = fa_float_to_half((float)noise((uint64_t)d + 5555));
-        const fa_verdict v = fa_judge(&s.problem, &s.reference, s.output, s.tile_m, 1e-3, 1e-3);
+        const fa_verdict v = judge(&s);
         assert_int_equal(strstr(v.failure, "are alike") != NULL, !other_head);
     }
 }
@@ -285,7 +295,7 @@ TEST(rows_that_should_be_alike_are_not_accused)
         for (int d = 0; d < 16; d++)
             s.output[row * 16 + d] = fa_float_to_half(
                 (float)(0.9 * noise((uint64_t)d + 5555) + 0.002 * noise((uint64_t)(16 * row + d) + 333)));
-    const fa_verdict v = fa_judge(&s.problem, &s.reference, s.output, s.tile_m, 1e-3, 1e-3);
+    const fa_verdict v = judge(&s);
     holds(v.failure, "values follow no simple rule");
 }
 
@@ -318,7 +328,7 @@ TEST(rows_above_the_mean_are_marked)
                          off = i == 6 ? 1.5e-4 + 0.5e-5 * row : steps[i / 2] * row / (i % 2 ? 1.0 : 3.0);
             s.output[at] = fa_float_to_half((float)(s.reference.exact[at] + (at % 2 ? off : -off)));
         }
-        const fa_verdict v = fa_judge(&s.problem, &s.reference, s.output, s.tile_m, 1e-3, 1e-3);
+        const fa_verdict v = judge(&s);
         say_verdict(&g, &v);
         const fa_verdict exact = {.rows_checked = 52 - i % 2,
                                   .baseline_max_abs_err = 2e-4,
@@ -349,14 +359,10 @@ static void move(scene *s, int way, double by)
 static bool passes(const scene *s, bool library)
 {
     if (!library)
-        return fa_judge(&s->problem, &s->reference, s->output, s->tile_m, 1e-3, 1e-3).passed;
-    FREED float *other = fa_alloc(s->count * sizeof *other);
-    for (size_t i = 0; i < s->count; i++)
-        other[i] = (float)s->reference.exact[i];
-    const fa_verdict exact = {.rows_checked = s->reference.row_count - (s->tile_m == 32),
-                              .baseline_max_abs_err = 2e-4,
-                              .baseline_rmse = 3e-5};
-    return fa_judge_library(&s->problem, other, s->output, s->tile_m, 1e-3, 1e-3, &exact).passed;
+        return judge(s).passed;
+    const int64_t rows = s->reference.row_count - (s->tile_m == 32);
+    const fa_verdict exact = {.rows_checked = rows, .baseline_max_abs_err = 2e-4, .baseline_rmse = 3e-5};
+    return judge_library(s, &exact).passed;
 }
 
 /* How far the output may lie from the expected values: the largest distance that passes. */
@@ -445,34 +451,15 @@ TEST(merging_keeps_the_worse_and_adds_up)
     golden g = {0};
     for (int i = 0; i < 64; i++) {
         const double errors[] = {0.1, 0.2, NAN, 0.05};
-        fa_verdict a = {.name = "a",
-                        .passed = i & 1,
-                        .rows_checked = i & 4 ? 10 : 0,
-                        .mismatches = 3,
-                        .nonfinite = 5,
-                        .max_abs_err = errors[i >> 4 & 3],
-                        .baseline_fails = i & 8};
-        const fa_verdict b = {.name = "b",
-                              .passed = i & 2,
-                              .rows_checked = 100,
-                              .mismatches = 30,
-                              .nonfinite = 50,
-                              .max_abs_err = 0.1,
-                              .baseline_fails = i & 1};
-        fa_lse_verdict c = {.done = i & 4,
-                            .passed = i & 1,
-                            .rows_checked = 10,
-                            .mismatches = 3,
-                            .nonfinite = 5,
-                            .max_abs_err = errors[i >> 4 & 3],
-                            .failure = "c"};
-        const fa_lse_verdict d = {.done = !(i & 8),
-                                  .passed = i & 2,
-                                  .rows_checked = 100,
-                                  .mismatches = 30,
-                                  .nonfinite = 50,
-                                  .max_abs_err = 0.1,
-                                  .failure = "d"};
+        const double error = errors[i >> 4 & 3];
+        fa_verdict a = {.name = "a", .passed = i & 1, .mismatches = 3, .nonfinite = 5, .max_abs_err = error};
+        fa_verdict b = {.name = "b", .passed = i & 2, .mismatches = 30, .nonfinite = 50, .max_abs_err = 0.1};
+        fa_lse_verdict c = {.failure = "c", .passed = i & 1, .mismatches = 3, .nonfinite = 5, .max_abs_err = error};
+        fa_lse_verdict d = {.failure = "d", .passed = i & 2, .mismatches = 30, .nonfinite = 50, .max_abs_err = 0.1};
+        a.rows_checked = i & 4 ? 10 : 0, a.baseline_fails = i & 8;
+        b.rows_checked = 100, b.baseline_fails = i & 1;
+        c.rows_checked = 10, c.done = i & 4;
+        d.rows_checked = 100, d.done = !(i & 8);
         fa_verdict_merge(&a, &b);
         fa_lse_verdict_merge(&c, &d);
         golden_say(&g, "%d: %s %s %lld %lld %lld %g %d; %d%s %s %lld %lld %lld %g%s", i, a.name,
