@@ -39,7 +39,6 @@ static double plain_us(fake_gpu *gpu, int kernel, long n)
 /* The clock of these tests; the linker puts it in the place of fa_now_s. A sample takes its wall_s, everything else a
  * microsecond, however busy the machine is. */
 static double now_s = 1000.0;
-double __wrap_fa_now_s(void);
 double __wrap_fa_now_s(void) { return now_s += 1e-6; }
 
 void fake_gpu_end_trace(fake_gpu *gpu)

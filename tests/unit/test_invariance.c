@@ -23,7 +23,6 @@ static struct {
 
 /* The clock of these tests stands in the place of fa_now_s: rounds do not end early on a busy machine. */
 static double step_s = 1e-6;
-double __wrap_fa_now_s(void);
 double __wrap_fa_now_s(void)
 {
     static double now_s = 1000.0;

@@ -10,8 +10,8 @@ static fake_gpu gpu;
 static fa_options options;
 static fa_reason why;
 
-static int ordinary_options(void **state) { return options = fake_options(), 0; }
-#define FRESH(name) TEST_WITH(name, ordinary_options, NULL)
+static int fresh(void **state) { return options = fake_options(), fake_gpu_make(&gpu, 100.0, 110.0), 0; }
+#define FRESH(name) TEST_WITH(name, fresh, NULL)
 
 /* words: of the reason, where it does not pass */
 static fa_timing time_ends(fa_status status, const char *words)
@@ -61,17 +61,12 @@ FRESH(noise_has_its_bounds)
 /* The first and the last sample count too: six samples of calibration come before. */
 FRESH(processes_are_seen_in_any_sample)
 {
-    for (long at = 6; at <= 106; at += 50) {
+    const long at[] = {5, 6, 56, 106, 107}; /* the first is of the calibration, the last of the floor */
+    for (int i = 0; i < 5; i++) {
         fake_gpu_make(&gpu, 100.0, 0);
         gpu.others = 3;
-        gpu.others_at = 1 + at;
-        assert_int_equal(time_ok().other_processes, 3);
-    }
-    for (long at = 5; at <= 107; at += 102) { /* of the calibration, of the floor */
-        fake_gpu_make(&gpu, 100.0, 0);
-        gpu.others = 3;
-        gpu.others_at = 1 + at;
-        assert_int_equal(time_ok().other_processes, 0);
+        gpu.others_at = 1 + at[i];
+        assert_int_equal(time_ok().other_processes, i % 4 == 0 ? 0 : 3);
     }
 }
 
@@ -123,7 +118,6 @@ FRESH(a_large_output_is_looked_at_in_the_end)
 FRESH(the_log_sum_exp_is_looked_at_too)
 {
     static float lse[8];
-    fake_gpu_make(&gpu, 100.0, 0);
     fa_buffers *buffers = &gpu.candidate[0].buffers;
     buffers->tensors = FA_L + 1;
     buffers->offset = FA_GUARD_COUNT;
@@ -139,7 +133,6 @@ FRESH(the_log_sum_exp_is_looked_at_too)
 
 FRESH(last_bits_may_differ_only_where_it_is_declared)
 {
-    fake_gpu_make(&gpu, 100.0, 0);
     gpu.wobbles = 2; /* of 0.00098; 1e-3 + 1e-3 times 1 to 1.06 is allowed */
     gpu.candidate[0].nondeterministic = true;
     time_ok();
@@ -218,7 +211,6 @@ FRESH(what_persists_need_not_come_from_memory)
 /* After the samples, on inputs that an earlier launch has seen (test_invariance.c): here it ends at once. */
 FRESH(the_time_is_tried_on_seen_inputs)
 {
-    fake_gpu_make(&gpu, 100.0, 0);
     gpu.device.alloc = fake_no_memory;
     gpu.candidate[0].buffers.layout[FA_Q] = (fa_layout){.blocks = 1, .block_count = 8};
     time_ends(FA_ERROR, "a copy of the inputs");
@@ -226,7 +218,6 @@ FRESH(the_time_is_tried_on_seen_inputs)
 
 FRESH(no_clock_no_time)
 {
-    fake_gpu_make(&gpu, 100.0, 0);
     gpu.device.sample = NULL;
     time_ends(FA_NOT_RUN, "");
 }

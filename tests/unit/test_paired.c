@@ -10,8 +10,8 @@ static fake_gpu gpu;
 static fa_options options;
 static fa_reason why;
 
-static int ordinary_options(void **state) { return options = fake_options(), 0; }
-#define FRESH(name) TEST_WITH(name, ordinary_options, NULL)
+static int fresh(void **state) { return options = fake_options(), fake_gpu_make(&gpu, 100.0, 110.0), 0; }
+#define FRESH(name) TEST_WITH(name, fresh, NULL)
 
 /* words: of the reason, where it does not pass */
 static fa_paired paired_ends(fa_status status, const char *words)
@@ -26,7 +26,6 @@ static fa_paired paired_ok(void) { return paired_ends(FA_PASS, ""); }
 /* One of FP16 and one of BF16: the ratio is told, but neither replaces the other. */
 FRESH(another_type_is_not_accepted)
 {
-    fake_gpu_make(&gpu, 100.0, 110.0);
     fa_problem other = *gpu.candidate[1].problem;
     other.dtype = FA_DTYPE_BF16;
     gpu.candidate[1].problem = &other;
@@ -37,15 +36,11 @@ FRESH(another_type_is_not_accepted)
 
 FRESH(the_order_is_abba_and_then_baab)
 {
-    fake_gpu_make(&gpu, 100.0, 110.0);
     paired_ok();
     const int wanted[16] = {0, 1, 1, 0, 0, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0, 0};
     bool found = false;
-    for (int start = 0; start < 32 && !found; start++) {
-        found = true;
-        for (int i = 0; i < 16; i++)
-            found = found && gpu.log[start + i] == wanted[i];
-    }
+    for (int start = 0; start < 32; start++)
+        found |= memcmp(&gpu.log[start], wanted, sizeof wanted) == 0;
     assert_true(found);
 }
 
@@ -115,7 +110,6 @@ static bool more_than_a_fifth(fake_gpu *g, long n) { return in_a_fifth(g, n, tru
 FRESH(a_fifth_of_the_blocks_may_be_dropped)
 {
     options.min_samples = 96; /* 48 blocks */
-    fake_gpu_make(&gpu, 100.0, 110.0);
     gpu.throttled = a_fifth;
     fa_paired c = paired_ok();
     assert_true(c.blocks == 48 && c.discarded == 12);
@@ -136,7 +130,6 @@ static double a_gain_of_a_tenth(fake_gpu *g, int kernel, long n)
     return kernel == 1 ? 110.0 : 100.0;
 }
 
-/* A gain must be more than twice the noise of A beside itself. */
 FRESH(twice_the_noise_is_the_bound)
 {
     for (int over = 0; over < 2; over++) {
@@ -153,7 +146,6 @@ FRESH(twice_the_noise_is_the_bound)
 /* The L2 is reset before the calibration and before the first sample of each, and never between samples. */
 FRESH(samples_follow_without_a_reset)
 {
-    fake_gpu_make(&gpu, 100.0, 110.0);
     paired_ok();
     assert_int_equal(gpu.resets, 2 * 2 + 2);
 }
@@ -172,7 +164,6 @@ FRESH(samples_that_are_compared_are_rested)
 /* The other candidate's time is tried on seen inputs (test_invariance.c): here that ends at once. */
 FRESH(the_other_is_tried_on_seen_inputs)
 {
-    fake_gpu_make(&gpu, 100.0, 110.0);
     gpu.device.alloc = fake_no_memory;
     gpu.candidate[1].buffers.layout[FA_Q] = (fa_layout){.blocks = 1, .block_count = 8};
     paired_ends(FA_ERROR, "a copy of the inputs");
@@ -192,7 +183,6 @@ FRESH(a_cold_l2_bounds_both)
 
 FRESH(no_clock_no_comparison)
 {
-    fake_gpu_make(&gpu, 100.0, 110.0);
     gpu.device.sample = NULL;
     paired_ends(FA_NOT_RUN, "");
 }
