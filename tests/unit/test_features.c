@@ -381,7 +381,6 @@ TEST(features_are_said_as_options)
     assert_true(p.pages != NULL && p.pages->size == 1);
 }
 
-/* The last value that is taken, and the first that is not. */
 TEST(limits_are_where_they_are_said_to_be)
 {
     static const char *const taken[] = {"--window 1048576,1048576", "--window -1,-1", "--mask tree --seq 4096",

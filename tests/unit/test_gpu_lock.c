@@ -129,7 +129,6 @@ TEST(another_gpu_is_another_lock)
     forget(second);
 }
 
-/* The lock of a process that dies is free. */
 TEST(a_killed_process_keeps_nothing)
 {
     const char *bus = bus_of_this_test("");

@@ -49,7 +49,6 @@ static void named(const bench *b, const char *line, const char *mistake)
         fail_msg("%s: not '%s' but '%s'", line, mistake, v.failure);
 }
 
-/* Every field of the right recipe is right. */
 TEST(the_right_recipe_gives_the_reference)
 {
     const char *const lines[] = {
@@ -129,18 +128,14 @@ static void rotate(uint16_t *elements, size_t count, size_t by)
         elements[i] = all[(i + by) % count];
 }
 
-static void next_batch(fa_problem *p, fa_tensors *t)
+static void rotate_kv(fa_tensors *t, int32_t parts)
 {
-    rotate(t->k, t->k_count, t->k_count / (size_t)p->batch);
-    rotate(t->v, t->v_count, t->v_count / (size_t)p->batch);
+    rotate(t->k, t->k_count, t->k_count / (size_t)parts);
+    rotate(t->v, t->v_count, t->v_count / (size_t)parts);
 }
 
-static void next_head(fa_problem *p, fa_tensors *t)
-{
-    rotate(t->k, t->k_count, t->k_count / (size_t)(p->batch * p->kv_heads));
-    rotate(t->v, t->v_count, t->v_count / (size_t)(p->batch * p->kv_heads));
-}
-
+static void next_batch(fa_problem *p, fa_tensors *t) { rotate_kv(t, p->batch); }
+static void next_head(fa_problem *p, fa_tensors *t) { rotate_kv(t, p->batch * p->kv_heads); }
 static void k_for_v(fa_problem *p, fa_tensors *t) { memcpy(t->v, t->k, t->k_count * sizeof *t->k); }
 static void v_for_k(fa_problem *p, fa_tensors *t) { memcpy(t->k, t->v, t->k_count * sizeof *t->k); }
 static void no_scale(fa_problem *p, fa_tensors *t) { p->scale = 1.0f; }
@@ -203,7 +198,7 @@ static void k_descale_for_v(fa_problem *p, fa_tensors *t)
 {
     memcpy(t->scores.v_descale, t->scores.k_descale, (size_t)(p->batch * p->kv_heads) * sizeof(float));
 }
-static void descale_of_next(float *descales, int32_t batch, int32_t heads, bool of_batch)
+static void turn_descales(float *descales, int32_t batch, int32_t heads, bool of_batch)
 {
     float old[64];
     memcpy(old, descales, (size_t)(batch * heads) * sizeof *old);
@@ -212,10 +207,7 @@ static void descale_of_next(float *descales, int32_t batch, int32_t heads, bool 
             descales[b * heads + h] =
                 of_batch ? old[(b + 1) % batch * heads + h] : old[b * heads + (h + heads - 1) % heads];
 }
-static void q_descale_of_head_before(fa_problem *p, fa_tensors *t)
-{
-    descale_of_next(t->scores.q_descale, p->batch, p->heads, false);
-}
+static void q_of_before(fa_problem *p, fa_tensors *t) { turn_descales(t->scores.q_descale, p->batch, p->heads, false); }
 /* In each row of `columns` elements d and d ^ by change places. */
 static void turn(uint16_t *row, size_t count, int32_t columns, int32_t by)
 {
@@ -230,10 +222,7 @@ static void turn(uint16_t *row, size_t count, int32_t columns, int32_t by)
 static void q_columns_turned(fa_problem *p, fa_tensors *t) { turn(t->q, t->q_count, p->dim, 8); }
 static void v_columns_turned(fa_problem *p, fa_tensors *t) { turn(t->v, t->v_count, fa_problem_dim_v(p), 1); }
 static void v_keys_turned(fa_problem *p, fa_tensors *t) { turn(t->v, t->v_count, p->seq_kv * p->dim, 4 * p->dim); }
-static void v_descale_of_next_batch(fa_problem *p, fa_tensors *t)
-{
-    descale_of_next(t->scores.v_descale, p->batch, p->kv_heads, true);
-}
+static void v_of_next(fa_problem *p, fa_tensors *t) { turn_descales(t->scores.v_descale, p->batch, p->kv_heads, true); }
 static void k_descales_turned(fa_problem *p, fa_tensors *t)
 {
     float old[64];
@@ -295,9 +284,8 @@ TEST(other_problems_are_named)
         {swapped_descales, SHAPE "--dtype e4m3", "the descales of K and V are swapped, or one stands for both"},
         {k_descale_for_v, SHAPE "--kv-dtype e4m3 --dtype bf16",
          "the descales of K and V are swapped, or one stands for both"},
-        {q_descale_of_head_before, SHAPE "--dtype e4m3", "a descale is that of another batch or head"},
-        {v_descale_of_next_batch, SHAPE "--dtype e4m3 --lengths 30,20,50",
-         "a descale is that of another batch or head"},
+        {q_of_before, SHAPE "--dtype e4m3", "a descale is that of another batch or head"},
+        {v_of_next, SHAPE "--dtype e4m3 --lengths 30,20,50", "a descale is that of another batch or head"},
         {k_descales_turned, SHAPE "--kv-dtype e4m3 --batch 3", "a descale is that of another batch or head"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -141,8 +141,7 @@ TEST(help_names_every_option)
     const char *const names[] = {"--kernel",  "--vs SPEC",    "--seq 1..", "--dist",
                                  "--timeout", "(cpu,cublas)", "exit codes"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strstr(help, names[i]) == NULL)
-            fail_msg("%s is not in --help", names[i]);
+        holds(help, names[i]);
 }
 
 static void see_option(void *to, const fa_option_facts *facts)
