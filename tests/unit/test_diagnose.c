@@ -102,19 +102,17 @@ enum { /* what comes close to one of these, on either side */
 static bool chosen(const scene *s, int subset, int64_t flat)
 {
     const int64_t seq = s->problem.seq_q, row = flat % seq, head = flat / seq, tile = row / s->tile_m;
-    const bool is[SUBSETS] = {
-        [ALL] = true,
-        [ONE_ROW] = flat == seq,
-        [TWO_ROWS] = flat == 0 || flat == 3,
-        [ONE_HEAD] = head == 1,
-        [ONE_HEAD_TILE] = head == 0 && tile == 1,
-        [ONE_HEAD_TILES] = head == 0 && tile <= 1 && row % 2 == 0,
-        [TAIL] = tile == (seq - 1) / s->tile_m,
-        [TILES] = tile == 1,
-        [TWO_HEADS] = head < 2,
-        [SOME] = flat % 5 == 0,
-        [LAST_ROW] = row == seq - 1,
-    };
+    const bool is[SUBSETS] = {[ALL] = true,
+                              [ONE_ROW] = flat == seq,
+                              [TWO_ROWS] = flat == 0 || flat == 3,
+                              [ONE_HEAD] = head == 1,
+                              [ONE_HEAD_TILE] = head == 0 && tile == 1,
+                              [ONE_HEAD_TILES] = head == 0 && tile <= 1 && row % 2 == 0,
+                              [TAIL] = tile == (seq - 1) / s->tile_m,
+                              [TILES] = tile == 1,
+                              [TWO_HEADS] = head < 2,
+                              [SOME] = flat % 5 == 0,
+                              [LAST_ROW] = row == seq - 1};
     return is[subset];
 }
 
@@ -136,32 +134,30 @@ static uint16_t spoiled(const scene *s, const uint16_t *right, int fault, int64_
     const uint16_t any = fa_float_to_half((float)noise((uint64_t)at + 99)), minus = times(own, -1.0);
     /* of GRADED: in columns 4 to 6, and less than a tenth of that in the others */
     const float graded = d >= 9 ? 0.0f : d >= 4 && d <= 6 ? 1.0f : fault == GRADED ? 0.07f : 0.13f;
-    const uint16_t is[CLOSE_ONES] = {
-        [POISON] = 0xFFFF,
-        [ZEROS] = d % 2 ? 0x8000 : 0,
-        [NONFINITE] = d % 2 ? 0x7C00 : 0xFE00,
-        [SCALED] = times(own, 1.25),
-        [SCALED_EACH] = times(own, 1.25 + 0.25 * (double)(flat % 4)),
-        [MOVED] = moved,
-        [SWAPPED] = right[(flat + s->problem.seq_q) % rows * dim + d],
-        [ALIKE] = right[d],
-        [COLUMNS] = d >= 2 && d <= 9 ? minus : own,
-        [COLUMN] = d == dim - 1 ? fa_float_to_half(0.75f) : own,
-        [NEARLY] = times(own, 1.01),
-        [NOISE] = any,
-        [TINY] = d % 2 ? 0x8001 : 1,
-        [ALMOST_ALIKE] = blurred(right[d], 1.0f, 0.004f, at),
-        [UNLIKE] = blurred(right[d], 1.0f, 0.02f, at),
-        [GRADED] = fa_float_to_half(fa_half_to_float(own) + graded),
-        [GRADED_LESS] = fa_float_to_half(fa_half_to_float(own) + graded),
-        [ALMOST_MOVED] = blurred(moved, 1.0f, 0.08f, at),
-        [MOVED_BUT_ONE] = flat % 8 == 7 ? any : moved,
-        [ALMOST_SCALED] = blurred(own, 1.5f, 0.08f, at),
-        [SCALED_NOT_QUITE] = blurred(own, 1.5f, 0.12f, at),
-        [HALF_POISON] = d == dim - 1 ? own : 0xFFFF,
-        [WIDE_COLUMNS] = d < dim * 3 / 4 + (flat % 2 == 0) ? minus : own,
-        [NOT_QUITE_MOVED] = blurred(moved, 1.0f, 0.17f, at),
-    };
+    const uint16_t is[CLOSE_ONES] = {[POISON] = 0xFFFF,
+                                     [ZEROS] = d % 2 ? 0x8000 : 0,
+                                     [NONFINITE] = d % 2 ? 0x7C00 : 0xFE00,
+                                     [SCALED] = times(own, 1.25),
+                                     [SCALED_EACH] = times(own, 1.25 + 0.25 * (double)(flat % 4)),
+                                     [MOVED] = moved,
+                                     [SWAPPED] = right[(flat + s->problem.seq_q) % rows * dim + d],
+                                     [ALIKE] = right[d],
+                                     [COLUMNS] = d >= 2 && d <= 9 ? minus : own,
+                                     [COLUMN] = d == dim - 1 ? fa_float_to_half(0.75f) : own,
+                                     [NEARLY] = times(own, 1.01),
+                                     [NOISE] = any,
+                                     [TINY] = d % 2 ? 0x8001 : 1,
+                                     [ALMOST_ALIKE] = blurred(right[d], 1.0f, 0.004f, at),
+                                     [UNLIKE] = blurred(right[d], 1.0f, 0.02f, at),
+                                     [GRADED] = fa_float_to_half(fa_half_to_float(own) + graded),
+                                     [GRADED_LESS] = fa_float_to_half(fa_half_to_float(own) + graded),
+                                     [ALMOST_MOVED] = blurred(moved, 1.0f, 0.08f, at),
+                                     [MOVED_BUT_ONE] = flat % 8 == 7 ? any : moved,
+                                     [ALMOST_SCALED] = blurred(own, 1.5f, 0.08f, at),
+                                     [SCALED_NOT_QUITE] = blurred(own, 1.5f, 0.12f, at),
+                                     [HALF_POISON] = d == dim - 1 ? own : 0xFFFF,
+                                     [WIDE_COLUMNS] = d < dim * 3 / 4 + (flat % 2 == 0) ? minus : own,
+                                     [NOT_QUITE_MOVED] = blurred(moved, 1.0f, 0.17f, at)};
     return fault < CLOSE_ONES ? is[fault] : any;
 }
 
@@ -218,11 +214,9 @@ TEST(faults_are_described)
         fa_problem problem;
         int32_t tile_m;
         int64_t step;
-    } scenes[] = {
-        {{2, 2, 1, 13, 40, 16, false, 0.25f}, 4, 1}, {{1, 3, 1, 140, 40, 24, true, 0.25f}, 64, 3},
-        {{2, 4, 4, 1, 9, 32, false, 0.25f}, 16, 1},  {{1, 1, 1, 8, 9, 16, false, 0.25f}, 8, 1},
-        {{1, 2, 1, 12, 9, 16, false, 0.25f}, 4, 1},  {{2, 3, 1, 12, 9, 16, false, 0.25f}, 8, 1},
-    };
+    } scenes[] = {{{2, 2, 1, 13, 40, 16, false, 0.25f}, 4, 1}, {{1, 3, 1, 140, 40, 24, true, 0.25f}, 64, 3},
+                  {{2, 4, 4, 1, 9, 32, false, 0.25f}, 16, 1},  {{1, 1, 1, 8, 9, 16, false, 0.25f}, 8, 1},
+                  {{1, 2, 1, 12, 9, 16, false, 0.25f}, 4, 1},  {{2, 3, 1, 12, 9, 16, false, 0.25f}, 8, 1}};
     for (size_t i = 0; i < sizeof scenes / sizeof *scenes; i++) {
         CLEANUP(close_scene) scene s = open_scene(scenes[i].problem, scenes[i].tile_m, scenes[i].step, 1.0, 1e-3);
         FREED uint16_t *right = fa_alloc(s.count * sizeof *right);

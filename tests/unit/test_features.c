@@ -22,29 +22,27 @@ static bool sees(const fa_problem *p, int32_t batch, int64_t i, int64_t j)
     return !p->tree || (j <= pos && fa_problem_sees(p, batch, (int32_t)i, (int32_t)j));
 }
 
-static const char *const lines[] = {
-    "--seq 37 --seq-kv 65",
-    "--seq 40 --seq-kv 129 --causal",
-    "--seq 90 --seq-kv 33 --causal",
-    "--seq 1 --seq-kv 300 --causal",
-    "--seq 9 --seq-kv 5 --window 3,1",
-    "--seq 5 --seq-kv 30 --window 0,0 --causal",
-    "--seq 20 --window 100,100",
-    "--seq 20 --seq-kv 7 --window -1,2",
-    "--seq 20 --seq-kv 33 --window 4,-1",
-    "--seq 20 --window 4,9 --causal",
-    "--seq 40 --seq-kv 9 --chunk 4",
-    "--seq 9 --seq-kv 40 --chunk 7 --causal",
-    "--seq 30 --chunk 7 --window 4,2",
-    "--seq 16 --seq-kv 50 --mask tree",
-    "--seq 16 --seq-kv 5 --mask tree --window 3,0",
-    "--lengths 17,0,3:40,40:3,5:0,0:5,1 --causal --window 9,0",
-    "--lengths 17,0,3:40,40:3,5:0,1 --mask tree",
-    "--lengths 3:40,7:0,5:9 --page-size 4 --causal",
-    "--seq 5 --seq-kv 33 --page-size 16 --page-layout hnd --window 9,0",
-    "--seq 2 --seq-kv 9 --page-size 1",
-    "--lengths draw --batch 11 --seq 30 --seq-kv 50 --chunk 8 --strides padded",
-};
+static const char *const lines[] = {"--seq 37 --seq-kv 65",
+                                    "--seq 40 --seq-kv 129 --causal",
+                                    "--seq 90 --seq-kv 33 --causal",
+                                    "--seq 1 --seq-kv 300 --causal",
+                                    "--seq 9 --seq-kv 5 --window 3,1",
+                                    "--seq 5 --seq-kv 30 --window 0,0 --causal",
+                                    "--seq 20 --window 100,100",
+                                    "--seq 20 --seq-kv 7 --window -1,2",
+                                    "--seq 20 --seq-kv 33 --window 4,-1",
+                                    "--seq 20 --window 4,9 --causal",
+                                    "--seq 40 --seq-kv 9 --chunk 4",
+                                    "--seq 9 --seq-kv 40 --chunk 7 --causal",
+                                    "--seq 30 --chunk 7 --window 4,2",
+                                    "--seq 16 --seq-kv 50 --mask tree",
+                                    "--seq 16 --seq-kv 5 --mask tree --window 3,0",
+                                    "--lengths 17,0,3:40,40:3,5:0,0:5,1 --causal --window 9,0",
+                                    "--lengths 17,0,3:40,40:3,5:0,1 --mask tree",
+                                    "--lengths 3:40,7:0,5:9 --page-size 4 --causal",
+                                    "--seq 5 --seq-kv 33 --page-size 16 --page-layout hnd --window 9,0",
+                                    "--seq 2 --seq-kv 9 --page-size 1",
+                                    "--lengths draw --batch 11 --seq 30 --seq-kv 50 --chunk 8 --strides padded"};
 
 TEST(keys_and_pairs_match_a_count)
 {
@@ -309,19 +307,17 @@ TEST(needs_are_read_and_checked)
 {
     static const struct {
         const char *needs, *line, *says; /* NULL: it serves it */
-    } cases[] = {
-        {"packed", "", NULL},
-        {"packed", "--strides bshd", "packed tensors: not --strides bshd"},
-        {"mha", "--kv-heads 2", "not 2 for 8"},
-        {"self", "--seq-kv 100", "not 100 and 512"},
-        {"self", "--lengths 5,7:8", "not 8 and 7"},
-        {"aligned", "--strides padded", NULL},
-        {"aligned", "--strides odd", "not --strides odd"},
-        {"aligned", "--misalign 3", "not --misalign"},
-        {"whole_m, whole_n", "--seq 128", NULL},
-        {"whole_m", "--seq 130", "multiples of m (64): not 130"},
-        {"whole_n", "--lengths 64:32,64:33", "multiples of n (32): not 33"},
-    };
+    } cases[] = {{"packed", "", NULL},
+                 {"packed", "--strides bshd", "packed tensors: not --strides bshd"},
+                 {"mha", "--kv-heads 2", "not 2 for 8"},
+                 {"self", "--seq-kv 100", "not 100 and 512"},
+                 {"self", "--lengths 5,7:8", "not 8 and 7"},
+                 {"aligned", "--strides padded", NULL},
+                 {"aligned", "--strides odd", "not --strides odd"},
+                 {"aligned", "--misalign 3", "not --misalign"},
+                 {"whole_m, whole_n", "--seq 128", NULL},
+                 {"whole_m", "--seq 130", "multiples of m (64): not 130"},
+                 {"whole_n", "--lengths 64:32,64:33", "multiples of n (32): not 33"}};
     const fa_knobs knobs = {.m = 64, .n = 32};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         fa_options options;
@@ -346,23 +342,21 @@ TEST(options_ask_for_features)
     static const struct {
         const char *line;
         int32_t features;
-    } cases[] = {
-        {"--causal", 0},
-        {"--window -1,-1", 0},
-        {"--window -1,3 --causal", 0},
-        {"--window -1,3", FA_FEATURE_WINDOW},
-        {"--window 0,-1", FA_FEATURE_WINDOW},
-        {"--chunk 5 --causal", FA_FEATURE_CHUNK},
-        {"--softcap 5", FA_FEATURE_SOFTCAP},
-        {"--sinks", FA_FEATURE_SINK},
-        {"--alibi", FA_FEATURE_ALIBI},
-        {"--bias", FA_FEATURE_BIAS},
-        {"--mask tree --seq 8", FA_FEATURE_MASK},
-        {"--dim-v 32", FA_FEATURE_DIM_V},
-        {"--dim-v 64", 0},
-        {"--lengths 3:8,0:5", FA_FEATURE_VARLEN},
-        {"--page-size 16", FA_FEATURE_PAGED},
-    };
+    } cases[] = {{"--causal", 0},
+                 {"--window -1,-1", 0},
+                 {"--window -1,3 --causal", 0},
+                 {"--window -1,3", FA_FEATURE_WINDOW},
+                 {"--window 0,-1", FA_FEATURE_WINDOW},
+                 {"--chunk 5 --causal", FA_FEATURE_CHUNK},
+                 {"--softcap 5", FA_FEATURE_SOFTCAP},
+                 {"--sinks", FA_FEATURE_SINK},
+                 {"--alibi", FA_FEATURE_ALIBI},
+                 {"--bias", FA_FEATURE_BIAS},
+                 {"--mask tree --seq 8", FA_FEATURE_MASK},
+                 {"--dim-v 32", FA_FEATURE_DIM_V},
+                 {"--dim-v 64", 0},
+                 {"--lengths 3:8,0:5", FA_FEATURE_VARLEN},
+                 {"--page-size 16", FA_FEATURE_PAGED}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         CLEANUP(fa_problem_free) fa_problem p = problem_of(cases[i].line);
         if (fa_problem_features(&p) != cases[i].features)

@@ -13,14 +13,12 @@ static fa_reason why;
 static const fa_lengths lengths = {.count = 2, .q = {2, 3}, .kv = {3, 2}, .q_start = {0, 3, 6}, .kv_start = {0, 4, 6}};
 
 /* batch, heads, kv_heads, seq_q, seq_kv, dim, causal, scale; and features */
-static const fa_problem problems[] = {
-    {1, 4, 2, 3, 4, 16, true, 0.25f},
-    {2, 1, 1, 5, 3, 16, true, 0.5f, .dim_v = 24, .sinks = true},
-    {1, 2, 1, 4, 6, 24, false, 0.4f, .dim_v = 16, .windowed = true, .window_left = 2, .window_right = 1,
-     .softcap = 1.5f, .sinks = true},
-    {1, 2, 2, 6, 6, 16, true, 0.25f, .chunk = 3, .alibi = true, .softcap = 2.0f},
-    {2, 2, 1, 3, 3, 16, false, 0.25f, .lengths = &lengths, .sinks = true},
-};
+static const fa_problem problems[] = {{1, 4, 2, 3, 4, 16, true, 0.25f},
+                                      {2, 1, 1, 5, 3, 16, true, 0.5f, .dim_v = 24, .sinks = true},
+                                      {1, 2, 1, 4, 6, 24, false, 0.4f, .dim_v = 16, .windowed = true, .window_left = 2,
+                                       .window_right = 1, .softcap = 1.5f, .sinks = true},
+                                      {1, 2, 2, 6, 6, 16, true, 0.25f, .chunk = 3, .alibi = true, .softcap = 2.0f},
+                                      {2, 2, 1, 3, 3, 16, false, 0.25f, .lengths = &lengths, .sinks = true}};
 enum { PROBLEMS = sizeof problems / sizeof *problems };
 
 typedef struct bench {
@@ -294,21 +292,19 @@ TEST(mistakes_are_named)
         int32_t tensor;
         double factor;
         const char *words;
-    } cases[] = {
-        {{.no_delta = true}, FA_GRAD_DQ, 1, "delta is missing"},
-        {{.no_delta = true}, FA_GRAD_DK, 1, "delta is missing"},
-        {{.delta_of_dout = true}, FA_GRAD_DK, 1, "dO is taken for O"},
-        {{.no_slope = true}, FA_GRAD_DQ, 1, "the softcap's derivative is missing"},
-        {{.no_mask = true}, FA_GRAD_DV, 1, "the mask is missing"},
-        {{.later = 1}, FA_GRAD_DV, 1, "one too late"},
-        {{.later = -1}, FA_GRAD_DV, 1, "one too early"},
-        {{.lost = 2}, FA_GRAD_DK, 1, "query head 1 of each group is lost"},
-        {{.lost = 1}, FA_GRAD_DV, 1, "query head 0 of each group is lost"},
-        {{.lost = 0}, FA_GRAD_DK, 5, "the scale is missing"},
-        {{.lost = 0}, FA_GRAD_DQ, 0.2, "the scale multiplies twice"},
-        {{.lost = 0}, FA_GRAD_DV, -1, "the sign is wrong"},
-        {{.lost = 0}, FA_GRAD_DV, 3, "the right one times 3"},
-    };
+    } cases[] = {{{.no_delta = true}, FA_GRAD_DQ, 1, "delta is missing"},
+                 {{.no_delta = true}, FA_GRAD_DK, 1, "delta is missing"},
+                 {{.delta_of_dout = true}, FA_GRAD_DK, 1, "dO is taken for O"},
+                 {{.no_slope = true}, FA_GRAD_DQ, 1, "the softcap's derivative is missing"},
+                 {{.no_mask = true}, FA_GRAD_DV, 1, "the mask is missing"},
+                 {{.later = 1}, FA_GRAD_DV, 1, "one too late"},
+                 {{.later = -1}, FA_GRAD_DV, 1, "one too early"},
+                 {{.lost = 2}, FA_GRAD_DK, 1, "query head 1 of each group is lost"},
+                 {{.lost = 1}, FA_GRAD_DV, 1, "query head 0 of each group is lost"},
+                 {{.lost = 0}, FA_GRAD_DK, 5, "the scale is missing"},
+                 {{.lost = 0}, FA_GRAD_DQ, 0.2, "the scale multiplies twice"},
+                 {{.lost = 0}, FA_GRAD_DV, -1, "the sign is wrong"},
+                 {{.lost = 0}, FA_GRAD_DV, 3, "the right one times 3"}};
     fa_problem problem = larger;
     problem.heads = 6; /* three of a group: one that is lost leaves two */
     CLEANUP(close_bench) bench b = open_bench(&problem, false);

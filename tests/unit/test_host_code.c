@@ -84,14 +84,12 @@ TEST(plain_functions)
     static const struct {
         const char *text;
         bool plain;
-    } cases[] = {
-        {"__device__ int f() { return 1; }\n", false},
-        {"int f() { return 1; }\n", true},
-        {"int main() { return 1; }\n", false},
-        {"struct s { int x; int get() const { return x; } };\n", true},
-        {"struct s { int x; };\nconst int a[] = {1};\n", false},
-        {"__device__ int f() { return [](auto x) { return x; }(1); }\n", true},
-    };
+    } cases[] = {{"__device__ int f() { return 1; }\n", false},
+                 {"int f() { return 1; }\n", true},
+                 {"int main() { return 1; }\n", false},
+                 {"struct s { int x; int get() const { return x; } };\n", true},
+                 {"struct s { int x; };\nconst int a[] = {1};\n", false},
+                 {"__device__ int f() { return [](auto x) { return x; }(1); }\n", true}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         CLEANUP(fa_host_code_free) fa_cuda_file file = {.text = cases[i].text};
         assert_true(fa_host_code_find(&file, 1));

@@ -59,8 +59,7 @@ TEST(the_right_recipe_gives_the_reference)
         "--heads 4 --kv-heads 1 --lengths 9:0,17:40,30:5 --causal --alibi --window 5,0",
         "--heads 4 --kv-heads 2 --lengths 9:0,17:40,30:5 --page-size 8 --causal --dim-v 24",
         "--heads 4 --kv-heads 2 --lengths 9:0,17:40,30:5 --page-size 8 --causal --dtype e4m3 --sinks --bias",
-        "--batch 2 --heads 4 --kv-heads 2 --seq 20 --kv-dtype e4m3 --dim 24",
-    };
+        "--batch 2 --heads 4 --kv-heads 2 --seq 20 --kv-dtype e4m3 --dim 24"};
     for (size_t l = 0; l < sizeof lines / sizeof *lines; l++) {
         CLEANUP(close_bench) bench b = open_bench(lines[l]);
         const int32_t dim = fa_problem_dim_v(&b.problem);
@@ -109,8 +108,7 @@ TEST(simulated_mistakes_are_named)
         {SIM_WRONG_KV_HEAD, SHAPE, "the K/V head is h % kv_heads, not h / (heads / kv_heads)"},
         {SIM_DROP_LAST_TILE, SHAPE "--seq-kv 130", "the last tile of keys is left out"},
         {SIM_DROP_LAST_TILE, SHAPE "--seq-kv 100 --causal",
-         "the last keys of a row tile are left out: does its loop end with its first row?"},
-    };
+         "the last keys of a row tile are left out: does its loop end with its first row?"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         CLEANUP(close_bench) bench b = open_bench(cases[i].line);
         sim_flash(&b.problem, &b.tensors, &b.reference, TILE_N, cases[i].fault, b.output);
@@ -286,8 +284,7 @@ TEST(other_problems_are_named)
          "the descales of K and V are swapped, or one stands for both"},
         {q_of_before, SHAPE "--dtype e4m3", "a descale is that of another batch or head"},
         {v_of_next, SHAPE "--dtype e4m3 --lengths 30,20,50", "a descale is that of another batch or head"},
-        {k_descales_turned, SHAPE "--kv-dtype e4m3 --batch 3", "a descale is that of another batch or head"},
-    };
+        {k_descales_turned, SHAPE "--kv-dtype e4m3 --batch 3", "a descale is that of another batch or head"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         CLEANUP(close_bench) bench b = open_bench(cases[i].line), other = open_bench(cases[i].line);
         cases[i].make(&other.problem, &other.tensors);
@@ -359,8 +356,8 @@ TEST(rows_of_nan_say_what_they_share)
         {SHAPE "--seq-kv 24 --window 3,3", TILE_N, false, "row, in rows that see no key"},
         {SHAPE "--causal --window 8,0", FEW_KEYS, false, "row, in rows that see nothing of their tile's first keys"},
         {SHAPE "--causal --window 8,0", FEW_KEYS, true, "row"},
-        {SHAPE "--seq-kv 36 --window 0,0", FEW_KEYS, false, "row, in rows that see nothing of their tile's first keys"},
-    };
+        {SHAPE "--seq-kv 36 --window 0,0", FEW_KEYS, false,
+         "row, in rows that see nothing of their tile's first keys"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         CLEANUP(close_bench) bench b = open_bench(cases[i].line);
         compute(&b, &b.problem, &b.tensors);
@@ -400,8 +397,7 @@ TEST(mistakes_of_a_log_sum_exp_are_named)
         {SHAPE "--sinks", "the sink is not part of it", 1, 0, 1, 0, 0},
         {SHAPE "--alibi --causal --seq-kv 50", "ALiBi's part that is the same", 1, 0, 0, 1, 0},
         {SHAPE "--sinks --alibi", NULL, 1, 0, 0, 0, 0.1},
-        {SHAPE, NULL, 1.05, 0, 0, 0, 0},
-    };
+        {SHAPE, NULL, 1.05, 0, 0, 0, 0}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         CLEANUP(close_bench) bench b = open_bench(cases[i].line);
         FREED float *lse = fa_alloc((size_t)fa_problem_rows(&b.problem) * sizeof *lse);

@@ -10,16 +10,14 @@ TEST(bytes_and_flop_of_each_kind)
     static const struct {
         const char *more;
         double bytes, flop;
-    } cases[] = {
-        {"", 24 * 64 + 24 * 64 + 20 * 64 * 2, 4 * 32 * 120},
-        {" --dim-v 16", 24 * 64 + 24 * 32 + 20 * (64 + 32), 2 * 48 * 120},
-        {" --dim-v 16 --v-in-k", 24 * 64 + 24 * 32 + 20 * 64, 2 * 48 * 120},
-        {" --kv-dtype e4m3", 24 * 64 + 24 * 64 + 20 * 32 * 2, 4 * 32 * 120},
-        {" --dtype e4m3", 24 * 32 + 24 * 64 + 20 * 32 * 2, 4 * 32 * 120},
-        {" --causal", 24 * 64 + 24 * 64 + 20 * 64 * 2, 4 * 32 * 8 * 12},
-        {" --dim-v 16 --op backward", 24 * (2 * 64 + 2 * 32 + 4) + 20 * 2 * (64 + 32), 5 * 48 * 120},
-        {" --lengths 3:5,1:2", 4 * 4 * 128 + 2 * 7 * 128, 4 * 32 * 4 * 17},
-    };
+    } cases[] = {{"", 24 * 64 + 24 * 64 + 20 * 64 * 2, 4 * 32 * 120},
+                 {" --dim-v 16", 24 * 64 + 24 * 32 + 20 * (64 + 32), 2 * 48 * 120},
+                 {" --dim-v 16 --v-in-k", 24 * 64 + 24 * 32 + 20 * 64, 2 * 48 * 120},
+                 {" --kv-dtype e4m3", 24 * 64 + 24 * 64 + 20 * 32 * 2, 4 * 32 * 120},
+                 {" --dtype e4m3", 24 * 32 + 24 * 64 + 20 * 32 * 2, 4 * 32 * 120},
+                 {" --causal", 24 * 64 + 24 * 64 + 20 * 64 * 2, 4 * 32 * 8 * 12},
+                 {" --dim-v 16 --op backward", 24 * (2 * 64 + 2 * 32 + 4) + 20 * 2 * (64 + 32), 5 * 48 * 120},
+                 {" --lengths 3:5,1:2", 4 * 4 * 128 + 2 * 7 * 128, 4 * 32 * 4 * 17}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char line[160];
         snprintf(line, sizeof line, "--batch 2 --heads 4 --kv-heads 2 --seq 3 --seq-kv 5 --dim 32%s", cases[i].more);
@@ -85,18 +83,16 @@ TEST(splits_end_together)
     static const struct {
         const char *problem;
         int32_t splits;
-    } cases[] = {
-        {"--heads 8 --kv-heads 1 --causal --seq 256 --seq-kv 32768", 8},  /* 16 tiles */
-        {"--heads 8 --kv-heads 1 --causal --seq 512 --seq-kv 32768", 4},  /* 32 */
-        {"--heads 8 --kv-heads 1 --causal --seq 1024 --seq-kv 32768", 2}, /* 64 */
-        {"--heads 8 --kv-heads 1 --causal --seq 1536 --seq-kv 32768", 4}, /* 96: three waves of quarters */
-        {"--heads 8 --kv-heads 1 --causal --seq 2048 --seq-kv 32768", 1}, /* 128: nearly a wave */
-        {"--heads 8 --kv-heads 1 --causal --seq 3072 --seq-kv 32768", 2}, /* 192: three waves of halves */
-        {"--heads 4 --causal --seq 4096", 2},                             /* 128, of which the longest takes longest */
-        {"--heads 1 --causal --seq 16384", 2},
-        {"--heads 4 --seq 4096", 1},
-        {"--heads 16 --seq 16384 --causal", 1},
-    };
+    } cases[] = {{"--heads 8 --kv-heads 1 --causal --seq 256 --seq-kv 32768", 8},  /* 16 tiles */
+                 {"--heads 8 --kv-heads 1 --causal --seq 512 --seq-kv 32768", 4},  /* 32 */
+                 {"--heads 8 --kv-heads 1 --causal --seq 1024 --seq-kv 32768", 2}, /* 64 */
+                 {"--heads 8 --kv-heads 1 --causal --seq 1536 --seq-kv 32768", 4}, /* 96: three waves of quarters */
+                 {"--heads 8 --kv-heads 1 --causal --seq 2048 --seq-kv 32768", 1}, /* 128: nearly a wave */
+                 {"--heads 8 --kv-heads 1 --causal --seq 3072 --seq-kv 32768", 2}, /* 192: three waves of halves */
+                 {"--heads 4 --causal --seq 4096", 2}, /* 128, of which the longest takes longest */
+                 {"--heads 1 --causal --seq 16384", 2},
+                 {"--heads 4 --seq 4096", 1},
+                 {"--heads 16 --seq 16384 --causal", 1}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[160];
         snprintf(text, sizeof text, "--batch 1 --dim 128 %s", cases[i].problem);

@@ -69,8 +69,7 @@ TEST(good_kernels_pass)
         shape(1, 1, 1, 1, 1, 16, false),   shape(1, 1, 1, 1, 2, 16, false),     shape(1, 2, 1, 1, 5, 16, false),
         shape(1, 1, 1, 2, 3, 64, true),    shape(1, 1, 1, 15, 17, 16, true),    shape(2, 2, 1, 63, 64, 32, true),
         shape(1, 2, 2, 65, 33, 80, true),  shape(1, 2, 1, 17, 129, 128, false), shape(1, 8, 2, 1, 199, 128, false),
-        shape(1, 1, 1, 5, 255, 256, true), shape(1, 1, 1, 2, 4096, 16, true),
-    };
+        shape(1, 1, 1, 5, 255, 256, true), shape(1, 1, 1, 2, 4096, 16, true)};
     for (size_t i = 0; i < 2 * sizeof shapes / sizeof *shapes; i++)
         for (int dist = 0; dist <= FA_DIST_CLIFF; dist++) {
             fa_problem problem = shapes[i / 2];
@@ -181,8 +180,7 @@ TEST(wrong_kernels_fail)
         {SIM_NO_TAIL_MASK, plain, FA_DIST_NORMAL},      {SIM_NO_TAIL_MASK, wide, FA_DIST_CONSTANT_V},
         {SIM_WRONG_KV_HEAD, causal, FA_DIST_NORMAL},    {SIM_WRONG_KV_HEAD, wide, FA_DIST_CODED},
         {SIM_WRONG_KV_HEAD, wide, FA_DIST_CONSTANT_V},  {SIM_LOGITS_BF16, plain, FA_DIST_NORMAL},
-        {SIM_LOGITS_BF16, longer, FA_DIST_NORMAL},
-    };
+        {SIM_LOGITS_BF16, longer, FA_DIST_NORMAL}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (uint64_t seed = 0; seed < 2; seed++) {
             CLEANUP(close_bench) bench b = open_bench(cases[i].problem, cases[i].dist, seed, false);
@@ -647,8 +645,7 @@ TEST(a_published_tolerance_is_what_its_project_means)
         {{5, 1, 1, 3, 0, 0.0075f}, false, false, false, false, false}, /* 0.0108, of four rows */
         {{5, 1, 1, 3, -INFINITY, -INFINITY}, false, false, false, false, true},
         {{5, 1, 1, 3, -INFINITY, 0}, true, false, false, false, false}, /* infinity over infinity is no number */
-        {{5, 1, 1, 3, 0, -INFINITY}, false, false, false, false, false},
-    };
+        {{5, 1, 1, 3, 0, -INFINITY}, false, false, false, false, false}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const fa_tolerance *const tolerances[] = {&theirs, &sol, &most, &capped, &open};
         const bool want[] = {cases[i].flashinfer, cases[i].sol, cases[i].most, cases[i].capped, cases[i].open};
