@@ -134,8 +134,7 @@ def flashinfer:
         performance: (if .status == "pass" then {latency_ms: (.p50_us / 1000),
             reference_latency_ms: ((.vs_p50_us // 0) / 1000), speedup_factor: (.ratio // 0)} else null end)};
 
-    # A kernel with its includes in their places, its tile as macros and the launcher. One that uses tensor maps has no
-    # solution.
+    # A kernel with its includes in place, its tile as macros and the launcher. One with tensor maps has no solution.
     def solution_file: . as $row | $sources[0]["\(.kernel).cu"] as $kernel | select(exportable) |
         {name: solution, definition: (.problem | name), author: "fa_bench",
          description: "fa_bench \(.git // ""), measured on \(.gpu)",
@@ -198,15 +197,11 @@ def kernelbench:
     def reference($p): [
         torch_imports,
         "class Model(nn.Module):",
-        "    def forward(self, q, k, v):"] + (attention($p) | indented(8)) + [
-        "",
-        "",
+        "    def forward(self, q, k, v):"] + (attention($p) | indented(8)) + ["", "",
         "def get_inputs():",
         "    q = torch.randn(\($p.batch), \($p.heads), \($p.seq_q), \($p.dim))",
         "    k, v = (torch.randn(\($p.batch), \($p.kv_heads), \($p.seq_kv), \($p.dim)) for _ in range(2))",
-        "    return [q, k, v]",
-        "",
-        "",
+        "    return [q, k, v]", "", "",
         "def get_init_inputs():",
         "    return []"] | join("\n") + "\n";
 
@@ -215,17 +210,14 @@ def kernelbench:
     def candidate($row): [
         "# \($row | solution), fa_bench \($row.git // ""), \($row.p50_us) us on \($row.gpu)",
         "import torch.nn as nn",
-        "from torch.utils.cpp_extension import load_inline",
-        "",
+        "from torch.utils.cpp_extension import load_inline", "",
         "source = r'''",
         ($row | one_file("torch_main.cu")) + "'''",
         "flags = [f\"-U__CUDA_NO_{what}__\" " +
             "for what in (\"HALF_OPERATORS\", \"HALF_CONVERSIONS\", \"HALF2_OPERATORS\")]",
         "extension = load_inline(name=\"\($row.kernel)_\($row.problem | task)\", cpp_sources=[], " +
             "cuda_sources=[source],",
-        "                        extra_cuda_cflags=[\"-O3\", *flags])",
-        "",
-        "",
+        "                        extra_cuda_cflags=[\"-O3\", *flags])", "", "",
         "class ModelNew(nn.Module):",
         "    def forward(self, q, k, v):",
         "        return extension.forward(q, k, v)"] | join("\n") + "\n";
@@ -260,8 +252,7 @@ def rbk_report:
         map({kernel, library: (.knobs == null), tile: (.knobs | tile), status, reason, p50_us, p90_us, tflops,
             over: .vs, ratio, ratio_ci95: (.ratio_ci95 | interval)});
 
-    # PyTorch's attention and FlashAttention 3 on this problem; ratio: how much faster the kernel beside it is, paired
-    # where both were.
+    # PyTorch's attention and FlashAttention 3 on this problem; ratio: their time over our kernel's, paired if it can.
     def peers($p): [$lines[] | select(has("peers")) | by_peer |
         select($p.heads == $p.kv_heads and $p.seq_q == $p.seq_kv and
             [.batch, .heads, .seq, .dim, .causal, .dtype // "fp16"] ==
@@ -316,37 +307,28 @@ def rbk_report:
     file("rbk_report.md"; ["# fa_bench as robust-kbench reports it", "", "Commits: \(.git | join(", ")). A ratio is " +
         "accepted above \(accepted), its 95 % interval included.", "", (.problems[] | markdown)] | join("\n"));
 
-# Task folders of robust-kbench. forward.cu is the fastest kernel; all stand in kernels/. The configurations vary batch
-# and heads at the problem's lengths.
+# Task folders of robust-kbench. forward.cu is the fastest of kernels/. Configurations vary batch and heads alone.
 def robust_kbench:
     def function($p): [
         torch_imports,
         "def forward_fn(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:",
         "    \"\"\"",
         "    Attention forward: softmax(\($p.scale) * q k^T\(if $p.causal then " + causal mask" else "" end)) v " +
-            "in FP16.",
-        "",
+            "in FP16.", "",
         "    Args:",
         "        q (torch.Tensor): queries, shape (batch, heads, seq_q, dim).",
         "        k (torch.Tensor): keys, shape (batch, kv_heads, seq_kv, dim).",
-        "        v (torch.Tensor): values, shaped like k.",
-        "",
+        "        v (torch.Tensor): values, shaped like k.", "",
         "    Returns:",
         "        torch.Tensor: output, shaped like q.",
-        "    \"\"\""] + (attention($p) | indented(4)) + [
-        "",
-        "",
+        "    \"\"\""] + (attention($p) | indented(4)) + ["", "",
         "class Model(nn.Module):",
         "    def forward(self, q, k, v, fn=forward_fn):",
-        "        return fn(q, k, v)",
-        "",
-        "",
+        "        return fn(q, k, v)", "", "",
         "def get_inputs(batch=\($p.batch), kv_heads=\($p.kv_heads), seq_q=\($p.seq_q), seq_kv=\($p.seq_kv)):",
         "    q = torch.randn(batch, kv_heads * \($p.heads / $p.kv_heads), seq_q, \($p.dim), dtype=torch.float16)",
         "    k, v = (torch.randn(batch, kv_heads, seq_kv, \($p.dim), dtype=torch.float16) for _ in range(2))",
-        "    return [q, k, v]",
-        "",
-        "",
+        "    return [q, k, v]", "", "",
         "input_names = [\"q\", \"k\", \"v\"]"] | join("\n") + "\n";
 
     def config($p): ($p | {batch, kv_heads, seq_q, seq_kv}) as $one |
