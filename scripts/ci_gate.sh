@@ -37,8 +37,7 @@
 # Features (docs/features.md): those that the kernel serves, alone and in pairs drawn by the seed. What it needs leaves
 # problems out: they are skipped with the reason, and problems like them take their place.
 # Exit: 0 all passed, 1 something failed, 2 usage, 4 nothing could run, or not all of it. FA_BENCH names the binary
-# (default ./fa_bench), EMU_CASE the one that runs a conformance kernel (default: beside FA_BENCH, or
-# build/tests/emu/emu_case).
+# (default ./fa_bench), EMU_CASE that for conformance kernels (default: beside FA_BENCH, or build/tests/emu/emu_case).
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -29,8 +29,7 @@
 # measured again, and a sweep that was killed goes on where it was. FA_BENCH names the binary (default: the
 # repository's).
 # Without a GPU a sweep is not run, but for -- --device emu, which compiles and checks candidates and times none.
-# Exit: 0, 2 usage, 4 not run (no GPU, fa_bench, python3, parallel or optuna; a host that is dead), 6 the results cannot
-# be written.
+# Exit: 0, 2 usage, 4 not run (no GPU, fa_bench, python3, parallel or optuna; a dead host), 6 results not written.
 set -euo pipefail
 
 here=$(dirname "${BASH_SOURCE[0]}") # paths are below the caller's folder, so that one stays

@@ -234,8 +234,7 @@ part_sweep() {
     [[ ! -s $out/leaderboard.jsonl ]] || gzip -9fn "$out/leaderboard.jsonl"
 }
 
-# The winner of each swept kernel, and the rungs that no sweep has been over; on the canonical problem and on one that
-# fills the device.
+# The winner of each swept kernel, and the rungs without a sweep; the canonical problem, and one that fills the device.
 part_profile() {
     local kernel knobs problem problems options board
     board=$(jqf evidence/winners -r "$out/leaderboard.json" 2>/dev/null || true)

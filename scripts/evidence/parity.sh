@@ -40,8 +40,7 @@ make_work
 device=emu
 [[ -z $(gpu_name "$bench") ]] || device=cuda
 
-# What the two sides may see differently: the mask of a square and of another problem, rows that see no key, grouped
-# heads, tails.
+# What the two sides may see differently: masks (square or not), rows that see no key, grouped heads, tails.
 problems=("--batch 1 --heads 2 --seq 65 --dim 64" "--batch 1 --heads 4 --kv-heads 2 --seq 113 --dim 72 --causal"
     "--batch 1 --heads 2 --seq 33 --seq-kv 129 --dim 128 --causal"
     "--batch 1 --heads 2 --seq 71 --seq-kv 29 --dim 64 --causal")

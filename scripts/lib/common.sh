@@ -193,8 +193,7 @@ broken_line() { # FILE WORDS-OF-JQ: "LINE: what is wrong"
     if [[ $said == *Unfinished* ]]; then said="cut off"; else said="not JSON"; fi
     echo "${line:-1}: $said"
 }
-# A file that a script goes on with: the end of its last line may be lost by a kill, and is taken off. Other damage ends
-# the script as in read_json.
+# A file that a script goes on with: a last line that a kill cut short is taken off. Other damage ends it: read_json.
 go_on_with() { # KIND FILE
     local said
     [[ -s $2 ]] || return 0

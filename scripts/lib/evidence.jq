@@ -12,8 +12,7 @@ def shape:
             dtype: (if $words | index("bf16") then "bf16" else "fp16" end)}
     end;
 
-# What is compiled for a device by default, as gpu_target of scripts/lib/gpu.sh: for a record without a compiler's
-# figures, which is a library's.
+# What a device compiles for by default (gpu_target of scripts/lib/gpu.sh): for a library's record, without ptxas.
 def target: if type == "string" and test("^sm_(9|1[0-9])[0-9]$") then . + "a" else . end;
 
 # A whole record, or an object about a kernel.
@@ -30,8 +29,7 @@ def candidates:
     # Was it compiled to write the log-sum-exp? A record says so in its options; of the other candidate its check does.
     def lse: ((.provenance.options? // []) | index(["-DFA_LSE=1"])) != null or .check.lse? != null;
 
-    # What compiles the shape again: the tile. A name that a rule may have served by a variant needs the row's problem
-    # in its place: then both are tried.
+    # What compiles the shape again: the tile; also the row's problem, if a rule may have served the name by a variant.
     def options($name; $served; $arch; $config):
         ($config, if $served then empty
             else {batch, heads, "kv-heads": .kv_heads, seq: .seq_q, "seq-kv": .seq_kv} end) as $rest |
@@ -80,8 +78,7 @@ def compiled:
         code: (if .status == "pass" then .provenance.code_sha256 elif .status == "infeasible" then "none"
             else null end)};
 
-# A line of candidates: is its machine code what compiles today? null: that was not compiled. $compiled: lines of
-# compiled.
+# A line of candidates: is its machine code today's? null: that was not compiled. $compiled: lines of compiled.
 def current:
     ($compiled | map({(.options): .code}) | add // {}) as $codes | inputs |
     .current = ([.made_of[] | if .options == null then has("library") else
@@ -96,8 +93,7 @@ def current_text:
     "\($file): \(map(select(.current)) | length) of \(length) current" +
         if $unknown == [] then "" else ", \($unknown | length) not looked at" end;
 
-# README.md of an evidence folder ($dir), whose files are lines of $files. $entries: files.json. Input (-s): lines of
-# evidence_current.sh --rows.
+# README.md of an evidence folder $dir. $files: its files. $entries: files.json. Input (-s): evidence_current.sh --rows.
 def index:
     (group_by(.file) | map({(.[0].file): .}) | add // {}) as $rows_of |
     def current: if . == null then "-" else length as $seen | (map(select(.current)) | length) as $n |
@@ -111,8 +107,7 @@ def index:
     (($files | split("\n")) as $there | $entries[0][] | .file as $file | select(any($there[]; . == $file)) |
         "| `\(.file)` | \(.shows) | `\(.makes)` | \($rows_of["\($dir)/\(.file)"] | current) |");
 
-# Records with and without --l2-persist kv, a line per kernel, keys and state of the L2: both times, how many times as
-# fast with it, or why there is none.
+# Records with and without --l2-persist kv, a line per kernel, keys and L2: both times and their ratio, or why not.
 def l2_persist:
     def l2: .timing.l2 // (.provenance.command | capture("--l2 (?<l2>[a-z]+)").l2);
     def persist: .timing.l2_persist // (.provenance.command | capture("--l2-persist (?<p>[a-z]+)").p);

@@ -5,8 +5,7 @@ def fp8_cache: .kv_dtype? == "e4m3" and .dtype != "e4m3";
 # The element type of a problem in the names that results are compared by: " bf16"; of FP16, the default, nothing.
 def typed: (if (.dtype // "fp16") == "fp16" then "" else " \(.dtype)" end) + if fp8_cache then " kv e4m3" else "" end;
 # The type as options of fa_bench: none for FP16.
-# What a record's problem asks for beyond dense forward, as options. Of lengths only that there are some: the machine
-# code does not depend on more.
+# What a record's problem asks for beyond dense forward, as options; for machine code it is enough that lengths exist.
 def feature_options:
     (select(.dim_v? and .dim_v != .dim) | "--dim-v \(.dim_v)"), (select(.v_in_k?) | "--v-in-k"),
     (select(.lengths?) | "--lengths 64,64"), (.window? // empty | "--window \(.[0]),\(.[1])"),

@@ -15,8 +15,7 @@ load helper
     jq -es 'length >= 100 and any(.[]; .status == "pass")' "$work/points.jsonl"
 }
 
-# A bench whose ptxas says what $PTXAS says of every line of --runs, or which refuses every line for $REASON; nothing
-# else of the records matters here.
+# A bench whose ptxas says $PTXAS of every line of --runs, or which refuses every line for $REASON.
 make_compiler() {
     executable "$work/bench" <<'END'
 #!/usr/bin/env bash

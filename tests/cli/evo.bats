@@ -1,6 +1,5 @@
 #!/usr/bin/env bats
-# Sweeps: the leaderboard's rules on made-up records, the search itself on the emulator, and bad days: kills, full
-# disks, torn lines.
+# Sweeps: the leaderboard's rules on made-up records, the search on the emulator, kills, full disks, torn lines.
 load helper
 load stub_bench
 

@@ -1,6 +1,5 @@
 #!/usr/bin/env bats
-# The mutation proof and the list of controls count what they should (the whole proof: tests/emu/mutants.sh,
-# tests/emu/controls.sh).
+# The mutation proof and the list of controls count what they should (the whole: tests/emu/mutants.sh, controls.sh).
 load helper
 
 # One barrier that is needed, one that is not.

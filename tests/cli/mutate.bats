@@ -1,6 +1,5 @@
 #!/usr/bin/env bats
-# Mutants of the judge (tests/mutate.py): what is changed, what counts, what is refused. A sample runs in
-# tests/run_all.sh --rest.
+# Mutants of the judge (tests/mutate.py): what is changed, counts, is refused. tests/run_all.sh --rest runs a sample.
 load helper
 
 @test "each module of the judge has mutants, one change each, the same for the same seed" {

@@ -1,6 +1,5 @@
 #!/usr/bin/env bats
-# Attention equal to PyTorch's: real kernels on the emulator, real arrays, and a stand-in for PyTorch where there is
-# none.
+# Attention equal to PyTorch's: real kernels on the emulator, real arrays, a stand-in for PyTorch if there is none.
 load helper
 
 # Draws inputs by fa_bench itself, and finds that all agree but those of dim $DISAGREE, by the record beside them.

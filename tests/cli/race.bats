@@ -1,6 +1,5 @@
 #!/usr/bin/env bats
-# --race on a kernel of one's own: a missing barrier is named with both threads and lines, also where the result happens
-# to be right.
+# --race on one's own kernel: a missing barrier is named with both threads and lines, also where the result is right.
 load helper
 
 # Each thread reads its neighbour's word from shared memory; $1: what stands between.

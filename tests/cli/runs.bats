@@ -275,8 +275,7 @@ waits() { # PID
     refused 2 "--preset is given twice" ./fa_bench --preset bert-large --runs - <<<'--preset gpt-oss'
 }
 
-# The most memory, in KiB, that any process of a list of so many rounds held; @ is the round. Peaks are counted by the
-# kernel, so none is missed.
+# Most memory, in KiB, of any process of a list of so many rounds (@: the round). The kernel counts it: no peak is lost.
 peak_of() { # ROUNDS OPTION LINE...
     local i each=("${@:3}")
     for ((i = 1; i <= $1; i++)); do

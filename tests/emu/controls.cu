@@ -249,8 +249,7 @@ CONTROL(unwritten_shared, 32, 132)
     EXPECT(sum == sum); /* HERE */
 }
 
-/* Takes it that accumulator element i of lane l is row l/4 + 8*(i/2%2), column l%4*2 + i%2 + 8*(i/4), as on today's
- * GPUs. */
+/* Assumes that accumulator element i of lane l is row l/4 + 8*(i/2%2), column l%4*2 + i%2 + 8*(i/4). */
 CONTROL(wmma_layout, 32, 1024)
 {
     FA_SHARED(float, s);

@@ -1,5 +1,4 @@
-/* Inline PTX that is wrong in one way: the emulator must report it and name the line marked HERE. emu_case takes one of
- * them: --define CONTROL_NAME=name. */
+/* Inline PTX wrong in one way: the emulator must report the line marked HERE. One alone: --define CONTROL_NAME=name. */
 #include "ptx/ptx.cuh"
 
 /* Half of a warp at one inline barrier, half at another. */

@@ -33,8 +33,7 @@ static inline int run_all(const char *program, const char *group, const struct C
     return failed;
 }
 
-/* What emu_case prints of FILE.cu; define: NULL, or a macro that chooses a part of the file; number: the case, where it
- * has several. malloc'd */
+/* What emu_case prints of FILE.cu, malloc'd; define: NULL, or a macro that chooses a part; number: of several cases */
 static inline char *run_case(const char *file, const char *define, int number, int schedule, int sanitize)
 {
     FREED char *binary = fa_format("%s/emu_case", getenv("EMU_CASE_FOLDER"));

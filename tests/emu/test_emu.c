@@ -38,8 +38,7 @@ static void conforms_everywhere(void **state)
             conforms_under(*state, FA_SCHEDULE_RANDOM, sanitize);
 }
 
-/* What must come out of a control. words: all of them in the report. line: the marked one must be named. rest: another
- * control has its class in --test. */
+/* A control. words: all in its report. line: the marked one must be named. rest: --test has another of its class. */
 typedef struct control {
     const char *name;
     int schedule, sanitize;

@@ -61,8 +61,7 @@ static void read_marks(kernel *k, const char *text, size_t length, int line, cha
     }
 }
 
-/* The marks of the case that begins at `at`: those of its line, or up to the line of its "}". False: this schedule does
- * not show it. */
+/* Marks of the case at `at`: those of its line, or up to the line of its "}". False: this schedule does not show it. */
 static bool find_marks(kernel *k, const char *at, int line)
 {
     char only[8] = "adrg";

@@ -1,8 +1,7 @@
 /* Kernels wrong in one way each, in clusters of two blocks. Marks as in bad.cu. */
 #include "cluster.cuh"
 
-/* Shared memory of another block: PTX ISA, "Shared State Space"; CUDA C++ Programming Guide, "Distributed Shared
- * Memory" */
+/* Another block's shared memory: PTX ISA, "Shared State Space"; CUDA C++ Guide, "Distributed Shared Memory" */
 
 MEETING_CASE(read_before_it_has_begun)
 {

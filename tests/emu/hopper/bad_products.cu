@@ -1,5 +1,4 @@
-/* Kernels wrong in one way each: stores, proxies, products of warpgroups, registers, named barriers. Marks as in
- * bad.cu. */
+/* Wrong in one way each: stores, proxies, products of warpgroups, registers, named barriers. Marks as in bad.cu. */
 #define SET_UP set_up
 #include "hopper.cuh"
 

@@ -118,8 +118,7 @@ MEETING_CASE(sent_and_acknowledged)
     }
 }
 
-/* Every block loads a half of each stage for both: full barriers b, empty ones b + 8, of which both blocks' threads
- * await the readers of both. */
+/* Every block loads a half of each stage for both: full barriers b, empty ones b + 8, which await both's readers. */
 MEETING_CASE(ring_for_all)
 {
     make_cluster_barriers(b, t, 1, 2);

@@ -16,8 +16,7 @@
                  "l"(map), "r"(bar), __VA_ARGS__                                                                  \
                  : "memory")
 
-/* The map in shared memory loads the box of its rank at (column, row, row, ...), `bytes` long; its words are written
- * among those of load `number`. */
+/* The map in shared memory loads `bytes` of its box at (column, row, row, ...); written as words of load `number`. */
 template <int RANK = 2>
 __device__ __forceinline__ void load_words(const fa_params &p, unsigned char *s_b, unsigned s, unsigned b, int t,
                                            int column, int row, int bytes, int number)

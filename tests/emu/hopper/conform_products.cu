@@ -108,8 +108,7 @@ __device__ void shared_operands(const fa_params &p, unsigned char *s_b, unsigned
     __syncthreads();
 }
 
-/* A in registers; scale 0, signs, chains, FP16 accumulators. B as the last shared_operands left it: 128-byte
- * swizzled. */
+/* A in registers; scale 0, signs, chains, FP16 accumulators. B as shared_operands left it: 128-byte swizzled. */
 __device__ void registers_and_signs(const fa_params &p, unsigned s, int t)
 {
     unsigned r[4], h[4] = {0, 0, 0, 0};

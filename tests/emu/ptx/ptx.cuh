@@ -1,5 +1,4 @@
-/* Conformance of inline PTX: each kernel checks instructions against plain arithmetic and writes what it saw; the words
- * are those of a GPU. */
+/* Conformance of inline PTX: kernels check instructions against plain arithmetic and write a GPU's words. */
 #include "../conform/conform.cuh"
 
 __device__ __forceinline__ unsigned shared_of(const void *p_s)

@@ -17,8 +17,7 @@ FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = 4096);
         EXPECT(s[other] == (other));     \
     }
 
-/* Thread `writer` writes word 1 of s and sets word 0, which `reader` waits for. released: stands before the flag is
- * set; acquired: after it is seen. */
+/* Thread `writer` writes word 1 of s and sets flag 0 after `released`; `reader` awaits it, then runs `acquired`. */
 #define FLAG_CASE(name, writer, reader, set, seen, released, acquired) \
     CASE(name)                                                         \
     {                                                                  \
@@ -36,8 +35,7 @@ FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = 4096);
         }                                                              \
     }
 
-/* Every block writes its words, thread 0 counts it, and that of the last block reads all words. written: stands after
- * the words. */
+/* Every block writes its words, then `written`; thread 0 counts it, and that of the last block reads all words. */
 #define LAST_BLOCK_CASE(name, written)                           \
     CASE(name)                                                   \
     {                                                            \
