@@ -233,6 +233,10 @@ TEST(sixteen_rows_whatever_they_cost)
             assert_int_equal(chosen[i], i);
         free(chosen);
     }
+    fa_problem wide = shape(1, 1, 1, 4096, 4096, 16, false);
+    assert_true(fa_chooses_all_rows(&wide));
+    wide.dim_v = 512; /* the wider of the two counts */
+    assert_false(fa_chooses_all_rows(&wide));
     const fa_problem many = shape(2, 3, 1, 100000, 1 << 24, 16, false);
     int64_t count = 0, *chosen = fa_choose_rows(&many, 8, 5, &count);
     assert_int_equal(count, 16);
