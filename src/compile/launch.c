@@ -95,8 +95,8 @@ fa_launch fa_launch_of(const fa_module *module, const fa_problem *problem, int32
     const int64_t tiles_m = unlike ? rows / info->m : (rows + info->m - 1) / info->m;
     const int64_t tiles = tiles_m * heads * batch;
     const int64_t cluster = info->cluster > 1 ? info->cluster : 1; /* a grid is whole clusters */
-    const int64_t blocks =
-        (tiles_m + cluster - 1) / cluster * cluster * heads * batch * (info->splits > 1 ? info->splits : 1);
+    const int64_t splits = info->splits > 1 ? info->splits : 1, step = splits % cluster == 0 ? 1 : cluster;
+    const int64_t blocks = (tiles_m + step - 1) / step * step * heads * batch * splits;
     if (module->plan.count > 0)
         return planned(module, (int32_t)tiles_m, (int32_t)tiles);
     const int64_t of_keys = info->grid == FA_GRID_KEYS ? blocks_of_keys(module, problem) : 0;

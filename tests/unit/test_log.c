@@ -114,6 +114,8 @@ TEST(launches)
     info->grid = FA_GRID_TILES;
     assert_int_equal(fa_launch_of(&module, &p, 131).grid, 160);
     assert_int_equal(fa_launch_of(&module, &p, 131).tiles, 144);
+    info->splits = 2; /* or of a tile's splits */
+    assert_int_equal(fa_launch_of(&module, &p, 131).grid, 288);
     const fa_problem huge = {.batch = 1048576, .heads = 65536, .kv_heads = 1, .seq_q = 1, .seq_kv = 1, .dim = 16};
     assert_int_equal(fa_launch_of(&module, &huge, 132).grid, 0);
 }
