@@ -11,7 +11,8 @@
 #define NEARLY 0.99
 
 /* D is one sum for all keys of a row: where few rows see a key, whether it is rounded far or hardly decides over all
- * errors together. Parts of their noise, which is 2.4 times what they are on average. */
+ * errors together. Parts of their noise, which is 2.4 times what they are on average. Of an element twice as much:
+ * D's error may be in one column alone, and not in the baseline, whose dS is rounded, too. */
 #define OF_MANY_ROWS 0.4
 #define OF_ONE_ROW 1.6
 
@@ -32,7 +33,8 @@ typedef struct judgement {
     const fa_gradient *expected;
     const uint16_t *output, *elements;     /* elements: of this tensor */
     double largest;                        /* finite number of the type */
-    double of_rms, relative, of_row, most; /* |error| <= max(of_rms + relative |x|, most) */
+    double of_rms, relative, of_row, most; /* |error| <= max(of_rms + relative |x|, most), */
+    double of_noise;                       /* or twice this part of a row's noise */
     double worst_over;
     int64_t worst; /* the index of its row */
     double worst_row_over;
@@ -165,7 +167,8 @@ static void set_limits(judgement *j)
     const double noise = sqrt(noise_squares / fmax((double)(v->rows_checked * e->columns), 1.0));
     slack = sqrt(slack / fmax((double)v->rows_checked, 1.0));
     const double sums = (double)fmin(fa_problem_rows(j->problem), fa_problem_pairs(j->problem));
-    const double few = noise * (OF_MANY_ROWS + OF_ONE_ROW / sqrt(fmax(sums, 1.0)));
+    j->of_noise = OF_MANY_ROWS + OF_ONE_ROW / sqrt(fmax(sums, 1.0));
+    const double few = noise * j->of_noise;
     v->rmse_limit = fmax(v->baseline_fails ? 2.0 * fmax(v->baseline_rmse, noise) : few, rmse) + 0.25 * slack;
     j->most = v->baseline_fails ? 2.0 * fmax(v->baseline_max_abs_err, most_noise) : 0.0;
 }
@@ -179,7 +182,8 @@ static void judge_row(const judgement *j, int64_t i)
     for (int32_t d = 0; d < e->columns; d++) {
         const double want = e->exact[i * e->columns + d];
         const double error = error_of(j, value_at(j, row_at(j, i) * e->columns + d), want);
-        const double limit = fmax(j->of_rms + j->relative * fabs(want), j->most) + e->slack[i], over = error / limit;
+        const double most = fmax(j->most, 2.0 * j->of_noise * e->noise[i]);
+        const double limit = fmax(j->of_rms + j->relative * fabs(want), most) + e->slack[i], over = error / limit;
         row->mismatches += !(error <= limit);
         if (!(over <= row->worst_over)) {
             row->worst = d;

@@ -17,7 +17,7 @@ static const struct {
     {K, K, "K", ""},
     {V | K, V | K, "K and V", ""},
     {Q, Q, "Q", ""},
-    {TABLES, TABLES, "the bias, sinks, slopes or descales", ""},
+    {TABLES, TABLES, "the bias, sinks, slopes, descales or the workspace", ""},
     {O | LSE, GRADIENTS, "the output", ", or where it was not written yet"},
     {O | LSE, O | LSE | D_O, "O, dO or the log-sum-exp", ""},
     {ALL, ALL, "several tensors", ""},

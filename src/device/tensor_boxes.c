@@ -71,10 +71,10 @@ fa_status fa_tensor_boxes(const fa_kernel_info *info, fa_params *p, fa_tensor_bo
             continue;
         if (!aligned)
             return fa_refuse(why, FA_INFEASIBLE,
-                             "TMA needs rows on 16-byte boundaries: %s starts at %p; rows, heads and batches are %llu, "
-                             "%llu and %llu bytes apart",
-                             box.name, tensors[i].address, (unsigned long long)apart[0], (unsigned long long)apart[1],
-                             (unsigned long long)apart[2]);
+                             "TMA needs rows on 16-byte boundaries: %s starts %d past one; rows, heads and batches are "
+                             "%llu, %llu and %llu bytes apart",
+                             box.name, (int)((uintptr_t)tensors[i].address % 16), (unsigned long long)apart[0],
+                             (unsigned long long)apart[1], (unsigned long long)apart[2]);
         boxes[(*count)++] = box;
     }
     return FA_PASS;

@@ -5,17 +5,26 @@
 
 #include "run/elements.h"
 
-static const char *const names[FA_TENSORS] = {"q", "k", "v", "o", "lse", "dout", "dq", "dk", "dv", "dsinks"};
+static const char *const names[] = {"q", "k", "v", "o", "lse", "dout", "dq", "dk", "dv", "dsinks", "the workspace"};
 
 /* Present when AddressSanitizer's runtime is: guards are then out of bounds for the emulator's kernels. */
 __attribute__((weak)) void __asan_poison_memory_region(void const volatile *address, size_t size);
 __attribute__((weak)) void __asan_unpoison_memory_region(void const volatile *address, size_t size);
 
-/* A guard band, or the elements of one block of a tensor; counted in elements. */
+/* The elements of one block of a tensor. */
 typedef struct range {
     fa_ptr at;
     size_t count;
 } range;
+
+/* A guard band: before or after a block of a tensor, or the workspace. */
+typedef struct guard {
+    int tensor;
+    int64_t block;
+    bool after;
+    range at;
+} guard;
+static const guard no_guard = {.block = -1, .after = true};
 
 static bool is_clean(const fa_buffers *buffers, int tensor) { return (buffers->clean >> tensor & 1) != 0; }
 
@@ -36,7 +45,8 @@ static bool is_inside_k(const fa_buffers *buffers, int tensor)
  * it by two for each. */
 static size_t offset_of(const fa_buffers *buffers, int tensor)
 {
-    return fa_tensor_is_fp32(tensor) ? 2 * buffers->offset - FA_GUARD_COUNT : buffers->offset;
+    const size_t aligned = FA_GUARD_COUNT, misaligned = buffers->offset - aligned;
+    return aligned + misaligned * (tensor == FA_WORKSPACE ? 0 : fa_tensor_is_fp32(tensor) ? 2 : 1);
 }
 
 static size_t bytes_of(const fa_buffers *buffers, int tensor, size_t elements)
@@ -76,6 +86,19 @@ static range guard_at(const fa_buffers *buffers, int tensor, int64_t block, bool
     return (range){end, buffers->capacity[tensor] - fa_layout_span(layout) + FA_GUARD_COUNT};
 }
 
+/* From no_guard to the first one, then to the next. False: there is none. */
+static bool next_guard(const fa_buffers *buffers, guard *g)
+{
+    g->after = !g->after;
+    g->block += !g->after;
+    while (g->tensor <= FA_WORKSPACE &&
+           (g->block == buffers->layout[g->tensor].blocks || is_inside_k(buffers, g->tensor)))
+        g->tensor++, g->block = 0;
+    if (g->tensor <= FA_WORKSPACE)
+        g->at = guard_at(buffers, g->tensor, g->block, g->after);
+    return g->tensor <= FA_WORKSPACE;
+}
+
 static size_t bytes_with_guards(const fa_buffers *buffers, int tensor)
 {
     return bytes_of(buffers, tensor, offset_of(buffers, tensor) + buffers->capacity[tensor] + FA_GUARD_COUNT);
@@ -87,54 +110,44 @@ static void set_guards(const fa_buffers *buffers, bool closed)
 {
     if (!fa_device_is_emu(buffers->device) || !__asan_poison_memory_region || !__asan_unpoison_memory_region)
         return;
-    for (int tensor = 0; tensor < buffers->tensors && !closed; tensor++)
-        __asan_unpoison_memory_region((const void *)(uintptr_t)buffers->base[tensor],
-                                      bytes_with_guards(buffers, tensor));
-    if (!closed)
-        return;
-    for (int tensor = 0; tensor < buffers->tensors; tensor++)
-        for (int64_t block = 0; !is_inside_k(buffers, tensor) && block < buffers->layout[tensor].blocks; block++)
-            for (int after = 0; after < 2; after++) {
-                const range guard = guard_at(buffers, tensor, block, after);
-                const void *at = (const void *)(uintptr_t)guard.at;
-                __asan_poison_memory_region(at, bytes_of(buffers, tensor, guard.count));
-            }
+    for (int tensor = 0; tensor <= FA_WORKSPACE && !closed; tensor++)
+        if (buffers->base[tensor])
+            __asan_unpoison_memory_region((const void *)(uintptr_t)buffers->base[tensor],
+                                          bytes_with_guards(buffers, tensor));
+    for (guard g = no_guard; closed && next_guard(buffers, &g);)
+        __asan_poison_memory_region((const void *)(uintptr_t)g.at.at, bytes_of(buffers, g.tensor, g.at.count));
 }
 
 static fa_status allocate(fa_buffers *buffers, fa_reason *why)
 {
     fa_device *device = buffers->device;
     const size_t to_v = (bytes_with_guards(buffers, FA_K) + 255) / 256 * 256; /* aligned as an allocation is */
-    for (int tensor = 0; tensor < buffers->tensors; tensor++) {
-        size_t bytes = bytes_with_guards(buffers, tensor);
-        if (is_inside_k(buffers, tensor)) {
-            buffers->base[FA_V] = buffers->base[FA_K];
+    for (int tensor = 0; tensor <= FA_WORKSPACE; tensor++) {
+        const bool with_v = buffers->v_after_k && tensor == FA_K;
+        if (is_inside_k(buffers, tensor) || (buffers->v_after_k && tensor == FA_V)) {
+            buffers->base[FA_V] = buffers->base[FA_K] + (is_inside_k(buffers, tensor) ? 0 : to_v);
             continue;
         }
-        if (buffers->v_after_k && tensor == FA_V) {
-            buffers->base[FA_V] = buffers->base[FA_K] + to_v;
-            continue;
-        }
-        if (buffers->v_after_k && tensor == FA_K)
-            bytes = to_v + bytes_with_guards(buffers, FA_V);
-        FA_TRY(device->alloc(device, bytes, &buffers->base[tensor], why));
+        if (buffers->layout[tensor].blocks > 0)
+            FA_TRY(device->alloc(device, (with_v ? to_v : 0) + bytes_with_guards(buffers, with_v ? FA_V : tensor),
+                                 &buffers->base[tensor], why));
     }
+    const size_t halves = buffers->capacity[FA_WORKSPACE];
     FA_TRY(fa_tables_make(device, buffers->problem, &buffers->tables, why));
-    if (buffers->workspace_bytes == 0)
-        return FA_PASS;
-    const size_t halves = ((size_t)buffers->workspace_bytes + 1) / 2;
-    FA_TRY(device->alloc(device, halves * sizeof(uint16_t), &buffers->workspace, why));
-    return device->fill16(device, buffers->workspace, 0, halves, why);
+    return halves > 0 ? device->fill16(device, fa_buffers_at(buffers, FA_WORKSPACE), 0, halves, why) : FA_PASS;
 }
 
 fa_status fa_buffers_make(fa_device *device, const fa_problem *problem, int64_t workspace_bytes,
                           const fa_options *options, bool lse, fa_buffers *buffers, fa_reason *why)
 {
+    const size_t halves = ((size_t)workspace_bytes + 1) / 2;
     *buffers = (fa_buffers){.device = device,
                             .problem = problem,
                             .tensors = fa_tensor_count(problem, lse),
                             .offset = FA_GUARD_COUNT + (size_t)options->misalign,
                             .v_after_k = options->l2_persist == FA_L2_PERSIST_KV,
+                            .layout[FA_WORKSPACE] = {.blocks = halves > 0, .block_count = halves},
+                            .capacity[FA_WORKSPACE] = halves,
                             .workspace_bytes = workspace_bytes};
     for (int tensor = 0; tensor < buffers->tensors; tensor++) {
         const fa_layout *layout = &buffers->layout[tensor];
@@ -152,7 +165,7 @@ fa_status fa_buffers_make(fa_device *device, const fa_problem *problem, int64_t 
 
 bool fa_buffers_lay(fa_buffers *buffers, const fa_problem *problem, fa_strides strides, uint64_t seed)
 {
-    fa_layout layout[FA_TENSORS];
+    fa_layout layout[FA_TENSORS] = {{.blocks = 0}};
     for (int tensor = 0; tensor < buffers->tensors; tensor++) {
         layout[tensor] = fa_layout_of(problem, strides, seed, tensor);
         if (fa_layout_span(&layout[tensor]) > buffers->capacity[tensor])
@@ -166,14 +179,11 @@ bool fa_buffers_lay(fa_buffers *buffers, const fa_problem *problem, fa_strides s
 void fa_buffers_free(fa_buffers *buffers)
 {
     fa_device *device = buffers->device;
-    if (buffers->base[FA_O])
-        set_guards(buffers, false);
-    for (int tensor = 0; tensor < buffers->tensors; tensor++)
+    set_guards(buffers, false);
+    for (int tensor = 0; tensor <= FA_WORKSPACE; tensor++)
         if (buffers->base[tensor] && !is_inside_k(buffers, tensor) && !(buffers->v_after_k && tensor == FA_V))
             device->free(device, buffers->base[tensor]);
     fa_tables_free(device, &buffers->tables);
-    if (buffers->workspace)
-        device->free(device, buffers->workspace);
     *buffers = (fa_buffers){.device = NULL};
 }
 
@@ -188,12 +198,12 @@ fa_status fa_buffers_poison_output(const fa_buffers *buffers, fa_reason *why)
 static fa_status put_input(const fa_buffers *buffers, int tensor, const uint16_t *dense, fa_reason *why)
 {
     const fa_layout *layout = &buffers->layout[tensor];
-    const bool clean = is_clean(buffers, tensor);
     uint16_t *scratch = NULL;
     fa_status status = FA_PASS;
     for (fa_part p = {.first = 0}; status == FA_PASS && fa_part_next(layout, FA_PART_MOST, &p);) {
         const fa_ptr to = fa_buffers_at(buffers, tensor) + bytes_of(buffers, tensor, p.at);
-        status = fa_elements_put(buffers->device, layout, to, fa_part_image(&p, dense, clean, &scratch), p.count, why);
+        status = fa_elements_put(buffers->device, layout, to,
+                                 fa_part_image(&p, dense, is_clean(buffers, tensor), &scratch), p.count, why);
     }
     free(scratch);
     return status;
@@ -209,16 +219,12 @@ fa_status fa_buffers_fill(fa_buffers *buffers, const fa_tensors *tensors, fa_rea
 {
     fa_device *device = buffers->device;
     set_guards(buffers, false);
-    for (int tensor = 0; tensor < buffers->tensors; tensor++) {
-        if (is_inside_k(buffers, tensor))
-            continue;
-        for (int64_t block = 0; block < buffers->layout[tensor].blocks; block++)
-            for (int after = 0; after < 2; after++)
-                FA_TRY(fill(buffers, tensor, guard_at(buffers, tensor, block, after), why));
-        if (!fa_buffers_write(buffers, tensor))
+    for (guard g = no_guard; next_guard(buffers, &g);)
+        FA_TRY(fill(buffers, g.tensor, g.at, why));
+    for (int tensor = 0; !fa_buffers_write(buffers, tensor); tensor++)
+        if (!is_inside_k(buffers, tensor))
             FA_TRY(put_input(buffers, tensor, input_of(tensors, tensor), why));
-    }
-    buffers->tables.clean = is_clean(buffers, FA_TENSORS);
+    buffers->tables.clean = is_clean(buffers, FA_WORKSPACE);
     FA_TRY(fa_tables_fill(device, buffers->problem, &tensors->scores, buffers->layout[FA_Q].strides, &buffers->tables,
                           why));
     FA_TRY(fa_buffers_poison_output(buffers, why));
@@ -226,18 +232,18 @@ fa_status fa_buffers_fill(fa_buffers *buffers, const fa_tensors *tensors, fa_rea
     return FA_PASS;
 }
 
-static fa_status check_guard(const fa_buffers *buffers, int tensor, int64_t block, bool after, fa_reason *why)
+static fa_status check_guard(const fa_buffers *buffers, const guard *g, fa_reason *why)
 {
-    const range guard = guard_at(buffers, tensor, block, after);
+    const size_t count = g->at.count, halves = fa_tensor_is_fp32(g->tensor) ? 2 : 1; /* of an element */
     size_t changed = 0, nearest = 0;
-    uint16_t *scratch = fa_alloc(guard.count * sizeof *scratch);
+    uint16_t *scratch = fa_alloc(count * sizeof *scratch);
     const fa_status status =
-        fa_elements_get(buffers->device, &buffers->layout[tensor], scratch, guard.at, guard.count, why);
+        fa_elements_get(buffers->device, &buffers->layout[g->tensor], scratch, g->at.at, count, why);
     /* An array of equal elements is itself, moved by one: most guards are intact, and this is fast. */
-    const bool intact = status == FA_PASS && guard.count > 0 && scratch[0] == FA_POISON &&
-                        memcmp(scratch, scratch + 1, (guard.count - 1) * sizeof *scratch) == 0;
-    for (size_t i = 0; !intact && i < guard.count && status == FA_PASS; i++) {
-        const size_t distance = after ? i : guard.count - 1 - i;
+    const bool intact = status == FA_PASS && count > 0 && scratch[0] == FA_POISON &&
+                        memcmp(scratch, scratch + 1, (count - 1) * sizeof *scratch) == 0;
+    for (size_t i = 0; !intact && i < count && status == FA_PASS; i++) {
+        const size_t distance = g->after ? i : count - 1 - i;
         if (scratch[i] != FA_POISON && (changed++ == 0 || distance < nearest))
             nearest = distance;
     }
@@ -245,20 +251,10 @@ static fa_status check_guard(const fa_buffers *buffers, int tensor, int64_t bloc
     FA_TRY(status);
     if (changed == 0)
         return FA_PASS;
-    const size_t halves = fa_tensor_is_fp32(tensor) ? 2 : 1; /* of an element */
     return fa_refuse(why, FA_WRONG,
                      "out of bounds: the guard band %s %s was overwritten: %zu elements, the nearest %zu %s",
-                     after ? "after" : "before", names[tensor], (changed + halves - 1) / halves, nearest / halves + 1,
-                     after ? "past the last element" : "before the first element");
-}
-
-static fa_status check_guards(const fa_buffers *buffers, fa_reason *why)
-{
-    for (int tensor = 0; tensor < buffers->tensors; tensor++)
-        for (int64_t block = 0; !is_inside_k(buffers, tensor) && block < buffers->layout[tensor].blocks; block++)
-            for (int after = 0; after < 2; after++)
-                FA_TRY(check_guard(buffers, tensor, block, after, why));
-    return FA_PASS;
+                     g->after ? "after" : "before", names[g->tensor], (changed + halves - 1) / halves,
+                     nearest / halves + 1, g->after ? "past the last element" : "before the first element");
 }
 
 static fa_status check_gaps(const fa_part *part, const uint16_t *image, int tensor, fa_reason *why)
@@ -368,10 +364,10 @@ static fa_status copy_outputs(const fa_buffers *buffers, bool look, uint16_t *ou
         if (!fa_buffers_write(buffers, tensor) || tensor == FA_L)
             continue;
         const fa_status one = copy_output(buffers, tensor, look, output, &next);
+        if (one != FA_PASS && (one != FA_WRONG || status == FA_PASS))
+            status = fa_refuse(why, one, "%s", next.text);
         if (one != FA_PASS && one != FA_WRONG)
-            return fa_refuse(why, one, "%s", next.text);
-        if (one == FA_WRONG && status == FA_PASS)
-            status = fa_refuse(why, FA_WRONG, "%s", next.text);
+            return one;
         output += buffers->count[tensor];
     }
     return status;
@@ -386,7 +382,9 @@ fa_status fa_buffers_read(const fa_buffers *buffers, const fa_tensors *tensors, 
 {
     FA_TRY(copy_outputs(buffers, true, output, why));
     set_guards(buffers, false);
-    const fa_status status = check_guards(buffers, why);
+    fa_status status = FA_PASS;
+    for (guard g = no_guard; status == FA_PASS && next_guard(buffers, &g);)
+        status = check_guard(buffers, &g, why);
     set_guards(buffers, true);
     FA_TRY(status);
     return check_inputs(buffers, tensors, why);
@@ -394,7 +392,5 @@ fa_status fa_buffers_read(const fa_buffers *buffers, const fa_tensors *tensors, 
 
 fa_status fa_buffers_read_lse(const fa_buffers *buffers, float *lse, fa_reason *why)
 {
-    if (!fa_buffers_has_lse(buffers))
-        return FA_PASS;
-    return copy_output(buffers, FA_L, true, (uint16_t *)(void *)lse, why);
+    return fa_buffers_has_lse(buffers) ? copy_output(buffers, FA_L, true, (uint16_t *)(void *)lse, why) : FA_PASS;
 }

@@ -7,19 +7,22 @@
 #include "run/capacity.h"
 #include "run/tables.h"
 
+/* Behind the tensors: the workspace, in halves. */
+enum { FA_WORKSPACE = FA_TENSORS };
+
 typedef struct fa_buffers {
     fa_device *device;
-    const fa_problem *problem;    /* whose layout it is */
-    int tensors;                  /* fa_tensor_count */
-    fa_layout layout[FA_TENSORS]; /* of q, k, v, o, lse, ...; FP32 in halves */
-    fa_ptr base[FA_TENSORS];      /* guard, tensor, guard; each an allocation of its own, but for: */
-    bool v_after_k;               /* --l2-persist kv: V follows K, as one window of the L2 must hold both */
-    size_t capacity[FA_TENSORS];  /* elements between the guards: the layout's span, or more */
-    size_t count[FA_TENSORS];     /* elements of the tensor alone, without gaps */
-    size_t offset;                /* elements from base to a tensor: the guard and --misalign */
-    int32_t clean;                /* a bit for each tensor, and for the tables: 0 in place of NaN around its rows */
-    fa_tables tables;             /* of the features */
-    fa_ptr workspace;
+    const fa_problem *problem; /* whose layout it is */
+    int tensors;               /* fa_tensor_count */
+    fa_layout
+        layout[FA_TENSORS + 1];      /* of q, k, v, o, lse, ...; FP32 in halves; FA_WORKSPACE: blocks and count alone */
+    fa_ptr base[FA_TENSORS + 1];     /* guard, tensor, guard; each an allocation of its own, but for: */
+    bool v_after_k;                  /* --l2-persist kv: V follows K, as one window of the L2 must hold both */
+    size_t capacity[FA_TENSORS + 1]; /* elements between the guards: the layout's span, or more */
+    size_t count[FA_TENSORS];        /* elements of the tensor alone, without gaps */
+    size_t offset;                   /* elements from base to a tensor: the guard and --misalign */
+    int32_t clean;                   /* a bit for each tensor, and for the tables: 0 in place of NaN around its rows */
+    fa_tables tables;                /* of the features */
     int64_t workspace_bytes;
 } fa_buffers;
 

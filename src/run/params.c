@@ -45,7 +45,7 @@ fa_params fa_buffers_params(const fa_buffers *buffers, const fa_problem *problem
         .tiles_m = launch->tiles_m,
         .tiles = launch->tiles,
         .sm_count = buffers->device != NULL ? buffers->device->info.sm_count : 0,
-        .workspace = (void *)(uintptr_t)buffers->workspace,
+        .workspace = buffers->base[FA_WORKSPACE] ? (void *)(uintptr_t)fa_buffers_at(buffers, FA_WORKSPACE) : NULL,
         .workspace_bytes = buffers->workspace_bytes,
         .lse = lse ? (fa_f32 *)(uintptr_t)fa_buffers_at(buffers, FA_L) : NULL,
         .lse_stride_b = l->stride_b / 2,

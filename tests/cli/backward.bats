@@ -57,9 +57,10 @@ END
     printf '%s --check cpu,plain --causal --dim 64 --dist cliff\n' '' '--kernel mma' >>"$work/runs"
     # one pair of a row and a key: how its two sums are rounded decides over all errors
     printf -- '--kv-heads 1 --heads 1 --seq 1 --seq-kv 1 --dim 32 %s\n' '--sinks --seed 6' \
-        '--dtype bf16 --sinks --seed 122' >>"$work/runs"
+        '--dtype bf16 --sinks --seed 122' '--seq 20 --seq-kv 2 --causal --dtype bf16 --dist low --seed 76' \
+        >>"$work/runs"
     ./fa_bench "${tiny[@]}" --kernel light --runs "$work/runs" --seeds 4 --no-ptxas --json "$work/r.jsonl"
-    [ "$(jq -s 'map(select(.status == "pass" and .check.missing == null)) | length' "$work/r.jsonl")" -eq 10 ]
+    [ "$(jq -s 'map(select(.status == "pass" and .check.missing == null)) | length' "$work/r.jsonl")" -eq 11 ]
 }
 
 @test "dQ that is added out of turn is not deterministic: the race detector varies the order of blocks" {

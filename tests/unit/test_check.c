@@ -23,6 +23,7 @@ typedef enum {
     WAY_PAST_OUTPUT,   /* one element after O */
     WAY_BEFORE_OUTPUT, /* one element before O */
     WAY_FAR_PAST_V,    /* into V's guard, a hundred thousand elements away */
+    WAY_WORKSPACE,     /* one half after the workspace */
     WAY_TOUCH_K,       /* overwrites one key element */
     WAY_READ_PAST_K,   /* NaN that lies past the end of K counts, of V, of both, of Q; of O before the launch */
     WAY_READ_PAST_V,
@@ -363,6 +364,8 @@ static fa_status fake_launch(fa_device *device, fa_kernel *kernel, const fa_laun
         o[-1] = 0;
     if (kernel->way == WAY_FAR_PAST_V)
         v[kv_count + 100000] = 0x3C00;
+    if (kernel->way == WAY_WORKSPACE)
+        ((uint16_t *)p->workspace)[p->workspace_bytes / 2] = 0;
     if (kernel->way == WAY_TOUCH_K)
         k[77] ^= 1;
     if (kernel->way >= WAY_READ_PAST_K && kernel->way <= WAY_OWN_NAN) {
@@ -534,6 +537,7 @@ TEST(wrong_kernels_fail)
     wrong(WAY_PAST_OUTPUT, "guard band after o was overwritten: 1 elements, the nearest 1 past the last");
     wrong(WAY_BEFORE_OUTPUT, "guard band before o was overwritten: 1 elements, the nearest 1 before the first");
     wrong(WAY_FAR_PAST_V, "guard band after v was overwritten: 1 elements, the nearest 100001 past");
+    wrong(WAY_WORKSPACE, "guard band after the workspace was overwritten: 1 elements, the nearest 1 past the last");
     wrong(WAY_TOUCH_K, "input k was overwritten: element 77");
     wrong(WAY_FIRST_ONLY, "seed 42: not deterministic: launch 2");
     wrong(WAY_CACHED, "seed 44: against cpu");
