@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <sched.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -131,32 +132,40 @@ static char *read_pipe(int from)
     return text;
 }
 
+static void need_process(int error)
+{
+    if (error != EAGAIN && error != ENOMEM)
+        return;
+    fprintf(stderr, "fa_bench: error: no process can be started: %s (ulimit -u)\n", strerror(error));
+    exit(6);
+}
+
 pid_t fa_fork(void)
 {
     const pid_t child = fork();
-    if (child >= 0)
-        return child;
-    fprintf(stderr, "fa_bench: error: no process can be started: %s (ulimit -u)\n", strerror(errno));
-    exit(6);
+    need_process(child < 0 ? errno : 0);
+    return child;
 }
 
 int fa_run(const char *const argv[], char **output)
 {
     int ends[2];
+    posix_spawn_file_actions_t actions;
+    pid_t child;
     FA_ASSERT(pipe2(ends, O_CLOEXEC) == 0, "%s", strerror(errno));
-    const pid_t child = fa_fork();
-    if (child == 0) {
-        dup2(ends[1], STDOUT_FILENO);
-        dup2(ends[1], STDERR_FILENO);
-        setenv("PATH", "/usr/local/bin:/usr/bin:/bin", 0); /* without one, gcc does not find its parts */
-        execvp(argv[0], (char *const *)argv);
-        _exit(127);
-    }
+    FA_ASSERT(posix_spawn_file_actions_init(&actions) == 0);
+    for (int file = STDOUT_FILENO; file <= STDERR_FILENO; file++)
+        FA_ASSERT(posix_spawn_file_actions_adddup2(&actions, ends[1], file) == 0);
+    setenv("PATH", "/usr/local/bin:/usr/bin:/bin", 0); /* without one, gcc does not find its parts */
+    /* Not fork: it fails where the tensors of this process would not fit in memory twice. */
+    const int error = posix_spawnp(&child, argv[0], &actions, NULL, (char *const *)argv, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    need_process(error);
     close(ends[1]);
     char *text = read_pipe(ends[0]);
     close(ends[0]);
-    int how = 0;
-    while (waitpid(child, &how, 0) < 0 && errno == EINTR) {
+    int how = 127 << 8;
+    while (error == 0 && waitpid(child, &how, 0) < 0 && errno == EINTR) {
     }
     if (output != NULL)
         *output = text;

@@ -40,23 +40,17 @@ typedef struct sums {
     double size, square;
 } sums;
 
-static double dot(const float *restrict a, const float *restrict b, int32_t count)
-{
-    double lanes[LANES] = {0};
-    for (int32_t d = 0; d < count; d += LANES)
-        for (int32_t i = 0; i < LANES; i++)
-            lanes[i] += (double)a[d + i] * (double)b[d + i];
-    return ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
-}
-
-static float base_dot(const float *restrict a, const float *restrict b, int32_t count)
-{
-    float lanes[LANES] = {0};
-    for (int32_t d = 0; d < count; d += LANES)
-        for (int32_t i = 0; i < LANES; i++)
-            lanes[i] += a[d + i] * b[d + i];
-    return ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
-}
+#define DOT(name, real)                                                                                           \
+    static real name(const float *restrict a, const float *restrict b, int32_t count)                             \
+    {                                                                                                             \
+        real lanes[LANES] = {0};                                                                                  \
+        for (int32_t d = 0; d < count; d += LANES)                                                                \
+            for (int32_t i = 0; i < LANES; i++)                                                                   \
+                lanes[i] += (real)a[d + i] * (real)b[d + i];                                                      \
+        return ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7])); \
+    }
+DOT(dot, double)
+DOT(base_dot, float)
 
 /* D of every row. */
 static void make_deltas(work *w, const double *forward)
@@ -123,7 +117,8 @@ static double score_of(const work *w, const fa_row *at, int32_t key, double prod
         *slope = w->slip.no_slope ? 1.0 : 1.0 - bent * bent;
     }
     if (p->alibi)
-        score -= (double)w->tensors->scores.slopes[at->head] * fabs((double)at->row + at->seq_kv - at->seq_q - key);
+        score -= fa_slope(&w->tensors->scores, p, at->batch, at->head) *
+                 fabs((double)at->row + at->seq_kv - at->seq_q - key);
     return score;
 }
 

@@ -276,7 +276,7 @@ static void alibi(fa_recipe *r, int32_t way)
     if (way <= NO_ALIBI)
         r->slope *= way == NO_ALIBI ? 0.0 : unit_of(r, way);
     else if (way >= SLOPE_OF_HEAD)
-        r->slope = (double)r->tensors->scores.slopes[other_head(r, way - SLOPE_OF_HEAD)];
+        r->slope = fa_slope(&r->tensors->scores, r->problem, r->at.batch, other_head(r, way - SLOPE_OF_HEAD));
     else if (way == ALIBI_TOP_LEFT)
         r->alibi_pos = r->at.row;
     else

@@ -67,7 +67,7 @@ fa_recipe fa_recipe_of(const fa_problem *problem, const fa_tensors *tensors, int
                    .columns = fa_problem_dim_v(problem),
                    .scale = (double)problem->scale,
                    .softcap = (double)problem->softcap,
-                   .slope = problem->alibi ? (double)tensors->scores.slopes[at.head] : 0.0,
+                   .slope = problem->alibi ? fa_slope(&tensors->scores, problem, at.batch, at.head) : 0.0,
                    .bias_times = 1.0,
                    .exponent = 1.0,
                    .sink = problem->sinks ? (double)tensors->scores.sinks[at.head] : -INFINITY,

@@ -101,29 +101,20 @@ static void convert_rows(fa_dtype dtype, float descale, const uint16_t *from, si
     }
 }
 
-static void dot_tile(const double *restrict q, const double *restrict tile, int32_t dim, double *restrict logits)
-{
-    double sum[TILE_KEYS] = {0};
-    for (int32_t d = 0; d < dim; d += 4) {
-        const double *t = tile + d * TILE_KEYS;
-        for (int32_t j = 0; j < TILE_KEYS; j++)
-            sum[j] += (q[d] * t[j] + q[d + 1] * t[TILE_KEYS + j]) +
-                      (q[d + 2] * t[2 * TILE_KEYS + j] + q[d + 3] * t[3 * TILE_KEYS + j]);
+#define DOT_TILE(name, real)                                                                                \
+    static void name(const real *restrict q, const real *restrict tile, int32_t dim, real *restrict logits) \
+    {                                                                                                       \
+        real sum[TILE_KEYS] = {0};                                                                          \
+        for (int32_t d = 0; d < dim; d += 4) {                                                              \
+            const real *t = tile + d * TILE_KEYS;                                                           \
+            for (int32_t j = 0; j < TILE_KEYS; j++)                                                         \
+                sum[j] += (q[d] * t[j] + q[d + 1] * t[TILE_KEYS + j]) +                                     \
+                          (q[d + 2] * t[2 * TILE_KEYS + j] + q[d + 3] * t[3 * TILE_KEYS + j]);              \
+        }                                                                                                   \
+        memcpy(logits, sum, sizeof sum);                                                                    \
     }
-    memcpy(logits, sum, sizeof sum);
-}
-
-static void half_dot_tile(const float *restrict q, const float *restrict tile, int32_t dim, float *restrict logits)
-{
-    float sum[TILE_KEYS] = {0};
-    for (int32_t d = 0; d < dim; d += 4) {
-        const float *t = tile + d * TILE_KEYS;
-        for (int32_t j = 0; j < TILE_KEYS; j++)
-            sum[j] += (q[d] * t[j] + q[d + 1] * t[TILE_KEYS + j]) +
-                      (q[d + 2] * t[2 * TILE_KEYS + j] + q[d + 3] * t[3 * TILE_KEYS + j]);
-    }
-    memcpy(logits, sum, sizeof sum);
-}
+DOT_TILE(dot_tile, double)
+DOT_TILE(half_dot_tile, float)
 
 /* --acc fp16: rounded after every addition. */
 static void half_dot_tile_acc16(const float *restrict q, const float *restrict tile, int32_t dim,

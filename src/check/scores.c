@@ -12,7 +12,7 @@ static double added(const fa_problem *problem, const fa_score_tensors *tensors, 
         sum +=
             (double)fa_element_to_float(fa_problem_dtype_o(problem), fa_score_tensors_bias(tensors, problem, at, key));
     if (problem->alibi)
-        sum -= (double)tensors->slopes[at->head] * fabs((double)at->row + at->seq_kv - at->seq_q - key);
+        sum -= fa_slope(tensors, problem, at->batch, at->head) * fabs((double)at->row + at->seq_kv - at->seq_q - key);
     return sum;
 }
 

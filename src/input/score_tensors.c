@@ -21,16 +21,19 @@ static float *make_sinks(const fa_problem *problem, uint64_t stream)
 }
 
 /* 2^(-8k/n) for k = 1..n where n is a power of two; otherwise those of the power below, then every second one of the
- * power above (Press, Smith, Lewis 2022, and the authors' code). */
-static float *make_slopes(int32_t heads)
+ * power above (Press, Smith, Lewis 2022, and the authors' code). The seed says whether later batches have others. */
+static float *make_slopes(const fa_problem *problem, uint64_t seed)
 {
-    float *slopes = fa_alloc((size_t)heads * sizeof *slopes);
+    const int32_t heads = problem->heads;
+    float *slopes = fa_alloc(((size_t)heads * (size_t)problem->batch + 1) * sizeof *slopes);
     int32_t below = 1;
     while (2 * below <= heads)
         below *= 2;
     for (int32_t head = 0; head < heads; head++)
         slopes[head] = (float)(head < below ? exp2(-8.0 * (head + 1) / below)
                                             : exp2(-8.0 * (2 * (head - below) + 1) / (2 * below)));
+    for (int64_t i = heads; i < (int64_t)heads * problem->batch; i++)
+        slopes[i] = slopes[i % heads] * (seed % 3 == 1 && i / heads % 2 == 1 ? 0.5f : 1.0f);
     return slopes;
 }
 
@@ -69,7 +72,8 @@ fa_score_tensors fa_score_tensors_make(const fa_problem *problem, uint64_t seed)
 {
     fa_score_tensors tensors = {
         .sinks = problem->sinks ? make_sinks(problem, fa_draw_stream(seed, SINKS)) : NULL,
-        .slopes = problem->alibi ? make_slopes(problem->heads) : NULL,
+        .slopes = problem->alibi ? make_slopes(problem, seed) : NULL,
+        .one_row_of_slopes = seed % 3 != 1,
     };
     if (problem->bias)
         make_bias(problem, fa_draw_stream(seed, BIAS), seed, &tensors);

@@ -5,7 +5,9 @@
 
 /* NULL where the problem does not ask for them. */
 typedef struct fa_score_tensors {
-    float *sinks, *slopes; /* [heads] */
+    float *sinks;           /* [heads] */
+    float *slopes;          /* [batch, heads] */
+    bool one_row_of_slopes; /* all batches have that of the first */
     /* Of the type of O, [bias_batch, bias_heads, seq_q, seq_kv]: bias_batch is 1 or batch, bias_heads 1 or heads.
      * Rows and keys beyond a sequence's lengths hold FA_POISON. */
     uint16_t *bias;
@@ -20,6 +22,11 @@ static inline float fa_descale(const float *descales, const fa_problem *problem,
 {
     const int32_t heads = query ? problem->heads : problem->kv_heads;
     return descales != NULL ? descales[(int64_t)batch * heads + head] : 1.0f;
+}
+
+static inline double fa_slope(const fa_score_tensors *t, const fa_problem *problem, int32_t batch, int32_t head)
+{
+    return (double)t->slopes[(int64_t)batch * problem->heads + head];
 }
 
 fa_score_tensors fa_score_tensors_make(const fa_problem *problem, uint64_t seed);

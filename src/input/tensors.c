@@ -32,25 +32,19 @@ static fa_dtype coarser(const fa_problem *problem)
     return fa_problem_has_descales(problem) ? FA_DTYPE_BF16 : problem->dtype;
 }
 
-static void normal_row(const place *at, float scale, uint16_t *out)
+static float uniform(uint64_t bits) { return ((float)(bits & 0xFFFF) - 32767.5f) / 32768.0f; }
+
+static void drawn_row(const place *at, float (*draw)(uint64_t bits), float scale, uint16_t *out)
 {
     const int32_t dim = at->dim;
     for (int32_t d = 0; d < dim; d += 4) {
         const uint64_t bits = fa_draw_bits(at->stream, (uint64_t)(at->flat * dim + d));
         for (int32_t i = 0; i < 4; i++)
-            out[d + i] = element_of(at, scale * fa_draw_normal(bits >> (16 * i)));
+            out[d + i] = element_of(at, scale * draw(bits >> (16 * i)));
     }
 }
 
-static void uniform_row(const place *at, uint16_t *out)
-{
-    const int32_t dim = at->dim;
-    for (int32_t d = 0; d < dim; d += 4) {
-        const uint64_t bits = fa_draw_bits(at->stream, (uint64_t)(at->flat * dim + d));
-        for (int32_t i = 0; i < 4; i++)
-            out[d + i] = element_of(at, ((float)(bits >> (16 * i) & 0xFFFF) - 32767.5f) / 32768.0f);
-    }
-}
+static void normal_row(const place *at, float scale, uint16_t *out) { drawn_row(at, fa_draw_normal, scale, out); }
 
 static void outlier_row(const place *at, uint16_t *out)
 {
@@ -203,7 +197,7 @@ static void fill_row(const place *at, uint16_t *out)
     const bool is_v = at->tensor == TENSOR_V;
     switch (at->tensor == TENSOR_DO && !small ? FA_DIST_NORMAL : at->dist) {
     case FA_DIST_UNIFORM:
-        uniform_row(at, out);
+        drawn_row(at, uniform, 1.0f, out);
         return;
     case FA_DIST_OUTLIER:
         outlier_row(at, out);

@@ -73,7 +73,7 @@ static size_t room_of(const fa_problem *problem, int table)
     case FA_SINKS:
         return problem->sinks ? heads * sizeof(fa_f32) : 0;
     case FA_SLOPES:
-        return problem->alibi ? heads * sizeof(fa_f32) : 0;
+        return problem->alibi ? batch * heads * sizeof(fa_f32) : 0;
     case FA_Q_DESCALE:
         return problem->dtype == FA_DTYPE_E4M3 ? batch * (heads + 3) * sizeof(fa_f32) : 0;
     case FA_K_DESCALE:
@@ -179,7 +179,9 @@ static const void *values_of(const fa_problem *problem, const fa_score_tensors *
 {
     const fa_lengths *lengths = problem->lengths;
     const size_t batch = (size_t)problem->batch;
-    *count = table == FA_SINKS || table == FA_SLOPES     ? (size_t)problem->heads
+    const size_t heads = (size_t)problem->heads;
+    *count = table == FA_SINKS                           ? heads
+             : table == FA_SLOPES                        ? heads * (tensors->one_row_of_slopes ? 1 : batch)
              : table == FA_USED_Q || table == FA_USED_KV ? batch
                                                          : batch + 1;
     return table == FA_START_Q    ? lengths->q_start
@@ -238,6 +240,7 @@ fa_status fa_tables_fill(fa_device *device, const fa_problem *problem, const fa_
     tables->bias_stride[0] = tensors->bias_batch > 1 ? head * tensors->bias_heads : 0;
     tables->bias_stride[1] = tensors->bias_heads > 1 ? head : 0;
     tables->bias_stride[2] = row;
+    tables->slopes_stride = tensors->one_row_of_slopes ? 0 : problem->heads;
     tables->mask_keys = all_mask_keys(problem, strides);
     if (tables->base[FA_Q_DESCALE])
         descale_strides(problem, strides, FA_Q_DESCALE, tables->descale_stride[0]);
@@ -298,6 +301,7 @@ void fa_tables_params(const fa_tables *tables, const fa_problem *problem, fa_par
     params->softcap = problem->softcap;
     params->sinks = at(tables, FA_SINKS);
     params->slopes = at(tables, FA_SLOPES);
+    params->slopes_stride_b = tables->slopes_stride;
     params->bias = at(tables, FA_BIAS);
     params->bias_stride_b = tables->bias_stride[0];
     params->bias_stride_h = tables->bias_stride[1];

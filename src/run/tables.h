@@ -27,6 +27,7 @@ enum {
 typedef struct fa_tables {
     fa_ptr base[FA_TABLES];      /* guard, table, guard; 0: the problem does not ask for it */
     size_t room[FA_TABLES];      /* bytes between the guards */
+    fa_i64 slopes_stride;        /* of batches; set by fa_tables_fill, as what follows */
     fa_i64 bias_stride[3];       /* of batches, heads and query rows, in elements; set by fa_tables_fill */
     fa_i64 descale_stride[2][2]; /* of batches and heads: of q, of k and v; set likewise */
     fa_i32 mask_keys;            /* of fa_params; set likewise */

@@ -32,7 +32,7 @@ gate() { scripts/ci_gate.sh --out "$work/gate" "$@"; }
     [[ $output == *"FAIL no GPU, and --require-gpu"* ]]
 }
 
-@test "a plain reference that the CPU disproves fails its case" {
+@test "a plain reference that the CPU disproves fails its case; headers that are missing are NOT-RUN, with the reason" {
     python3 - <<'END'
 import sys, types
 sys.path[0] = "scripts/lib/gate"
@@ -45,6 +45,12 @@ for missing, verdict in ((None, "passed"), ("cublas: does not serve --window; pl
     made = cases.judged(case, {"status": "pass", "check": {"missing": missing}}, 0, "", asked, "")
     assert made["verdict"] == verdict, made
     assert (verdict == "failed") == ("batch 0" in made["text"]), made
+asked.rows = {"light": {"missing": "light needs the headers"}}
+made = cases.judged(case, {"status": "not_run", "reason": "light needs the headers"}, 4, "", asked, "")
+assert made["verdict"] == "not_run" and made["text"] == "NOT-RUN: light needs the headers", made
+said = "fa_bench: error: ended with 6\nfa_bench: error: no process can be started (ulimit -u)\n"
+made = cases.judged(case, {"status": "error", "reason": "ended with 6"}, 6, said, asked, "")
+assert made["text"].count("ended with 6") == 1 and "ulimit" in made["text"], made
 END
 }
 
@@ -278,7 +284,7 @@ END
     touch "$STUB/no_gpu"
     echo 1 >"$STUB/hold"
     run -4 gate --kernel one --quick --draws 0 --jobs 1 --seconds 1
-    [[ $output == *"one: 1 passed, 0 failed, 0 skipped, "*" NOT-RUN (the time limit)"* ]]
+    [[ $output == *"one: 1 passed, 0 failed, 0 skipped, "*" NOT-RUN: the time limit came first"* ]]
 }
 
 @test "a library is gated over the matrix alone, and on a GPU" {

@@ -240,9 +240,9 @@ static long double plain_row(const fa_problem *p, const fa_tensors *t, const fa_
         s *= (long double)p->scale;
         s = p->softcap > 0 ? (long double)p->softcap * tanhl(s / (long double)p->softcap) : s;
         s += p->bias ? element(p, t, 'b', at, fa_score_tensors_bias(&t->scores, p, at, j)) : 0;
-        s -= p->alibi
-                 ? (long double)t->scores.slopes[at->head] * fabsl((long double)at->row + at->seq_kv - at->seq_q - j)
-                 : 0;
+        if (p->alibi)
+            s -= (long double)fa_slope(&t->scores, p, at->batch, at->head) *
+                 fabsl((long double)at->row + at->seq_kv - at->seq_q - j);
         const long double weight = expl(s);
         sum += weight;
         for (int32_t d = 0; d < dim_v; d++)
@@ -296,7 +296,7 @@ TEST(slopes_are_those_of_the_paper)
     const fa_problem eight = problem_of("--heads 8 --alibi"), twelve = problem_of("--heads 12 --alibi");
     CLEANUP(fa_score_tensors_free) fa_score_tensors t = fa_score_tensors_make(&eight, 1);
     for (int h = 0; h < 8; h++)
-        assert_true(t.slopes[h] == ldexpf(1, -1 - h));
+        assert_true(t.slopes[h] == ldexpf(1, -1 - h) && t.slopes[8 + h] == ldexpf(1, -2 - h) && !t.one_row_of_slopes);
     CLEANUP(fa_score_tensors_free) fa_score_tensors more = fa_score_tensors_make(&twelve, 1);
     assert_true(more.slopes[7] == ldexpf(1, -8));
     for (int h = 8; h < 12; h++)

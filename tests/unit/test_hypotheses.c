@@ -165,12 +165,12 @@ static void times(float *values, int32_t count, float factor, float more)
 
 static void scaled_sink(fa_problem *p, fa_tensors *t) { times(t->scores.sinks, p->heads, p->scale, 0.0f); }
 static void sink_often(fa_problem *p, fa_tensors *t) { times(t->scores.sinks, p->heads, 1.0f, logf(4.0f)); }
-static void slope_base_2(fa_problem *p, fa_tensors *t) { times(t->scores.slopes, p->heads, 0.6931472f, 0.0f); }
+static void slope_base_2(fa_problem *p, fa_tensors *t) { times(t->scores.slopes, p->batch * p->heads, 0.6931f, 0.0f); }
 
 static void slope_of_kv_head(fa_problem *p, fa_tensors *t)
 {
-    for (int32_t head = p->heads - 1; head >= 0; head--)
-        t->scores.slopes[head] = t->scores.slopes[head / (p->heads / p->kv_heads)];
+    for (int32_t i = p->batch * p->heads - 1; i >= 0; i--)
+        t->scores.slopes[i] = t->scores.slopes[i / p->heads * p->heads + i % p->heads / (p->heads / p->kv_heads)];
 }
 
 static void bias_of_head_0(fa_problem *p, fa_tensors *t)

@@ -1,6 +1,10 @@
-/* Text for other programs: valid UTF-8 and words for a shell. */
+/* Text for other programs: valid UTF-8 and words for a shell. And programs that are run. */
 #include "base/text.h"
+#include "base/process.h"
 #include "unit.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
 
 static void becomes(char *made, const char *want)
 {
@@ -37,4 +41,22 @@ TEST(words_for_a_shell)
     becomes(fa_shell_word("$(x)`\"\\"), "'$(x)`\"\\'");
     becomes(fa_shell_word("\xc3\xa9"), "'\xc3\xa9'");
     becomes(fa_shell_word("a\n\xff'\\"), "$'a\\012\\377\\'\\\\'");
+}
+
+/* Two mappings that fit in memory become one that does not: a fork would ask for all of it again. */
+TEST(programs_run_beside_large_tensors)
+{
+    const char *const hello[] = {"echo", "hello", NULL}, *const missing[] = {"/no/such/program", NULL};
+    const size_t half = (size_t)sysconf(_SC_PHYS_PAGES) / 10 * 6 * (size_t)sysconf(_SC_PAGESIZE);
+    char *text, *high = mmap(NULL, half, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *low = MAP_FAILED;
+    if (high != MAP_FAILED)
+        low = mmap(high - half, half, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_int_equal(fa_run(hello, &text), 0);
+    becomes(text, "hello\n");
+    assert_int_equal(fa_run(missing, &text), -1);
+    becomes(text, "");
+    if (high != MAP_FAILED)
+        munmap(high, half);
+    if (low != MAP_FAILED)
+        munmap(low, half);
 }

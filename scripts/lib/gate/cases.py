@@ -78,8 +78,12 @@ def judged(case, record, code, text, subjects, key):
     verdict = "passed" if code == 0 and status == "pass" and not plain else "failed"
     if theirs or may_skip(case, code, library, subjects.is_own(case.kernel), subjects.gpu):
         verdict = "skipped"
-    if status and (not case.tool or status != "pass" and code != FOUND):
-        reason = f"{status}: {record.get('reason') or ''}"
+    if status == "not_run" and subjects.rows.get(case.kernel, {}).get("missing"):
+        verdict, reason = "not_run", f"NOT-RUN: {record['reason']}"  # headers of another project, say
+    elif status and (not case.tool or status != "pass" and code != FOUND):
+        own = record.get("reason") or ""
+        lines = [line for line in text.split("\n") if line.startswith("fa_bench: error: ") and own not in line]
+        reason = "\n".join([f"{status}: {own}", *(lines[-3:] if status == "error" else [])])
     else:
         reason = text[-1500:].rstrip("\n")
         if theirs:
@@ -347,7 +351,8 @@ def write_junit(cases, path):
 
 def say(cases, subjects):
     for counted, its in counts(cases, "kernel"):
-        late = f", {counted['not_run']} NOT-RUN (the time limit)" if counted["not_run"] else ""
+        why = [case["text"] for case in its if case["verdict"] == "not_run"][:1]
+        late = "".join(f", {counted['not_run']} {text}" for text in why)
         print("{kernel}: {passed} passed, {failed} failed, {skipped} skipped".format(**counted) + late)
         knobs = of_knobs(its)
         if knobs:
