@@ -76,7 +76,7 @@ if [[ -n ${opt[resume]} ]]; then
     make_work
     read_json case "${opt[resume]}" >/dev/null
 fi
-command -v python3 >/dev/null || die 4 "NOT-RUN: no python3: run scripts/setup.sh"
+need_python
 
 asked=("bench=$bench")
 for name in "${!opt[@]}"; do asked+=("$name=${opt[$name]}"); done

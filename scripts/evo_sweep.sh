@@ -61,7 +61,7 @@ for name in budget pool; do [[ ${opt[$name]} == none ]] || need_number 1 "$name"
 refuse_own "kernel source library vs compile-only arch seed dump" "${more[@]}"
 export FA_BENCH=${FA_BENCH:-$(realpath "$here/..")/fa_bench}
 [[ -x $FA_BENCH ]] || die 4 "NOT-RUN: no $FA_BENCH: run make"
-command -v python3 >/dev/null || die 4 "NOT-RUN: no python3: run scripts/setup.sh"
+need_python
 
 for name in leaderboard.jsonl leaderboard.jsonl.gz leaderboard.json micro_best.json sweeps.jsonl; do
     file=${opt[out]}/$name

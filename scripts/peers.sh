@@ -50,6 +50,7 @@ for i in "${!lists[@]}"; do
     is_input "${lists[i]}" || die 2 "--problems takes a file that can be read or a list's name, not '${lists[i]}'"
 done
 [[ -z ${opt[out]} || ${#lists[@]} -eq 1 ]] || die 2 "--out is of one list of problems"
+need_python
 use_peers "${opt[env]}"
 make_work
 worker=$lib/peers/peers_rows.py

@@ -32,7 +32,7 @@ if [[ -n ${opt[table]} ]]; then
     jqf evo/strategies -rs "$work/read"
     exit 0
 fi
-command -v python3 >/dev/null || die 4 "NOT-RUN: no python3: run scripts/setup.sh"
+need_python
 read_json line "$file" >"$work/read"
 command=(python3 "$lib/evo/replay.py" "$work/read" "${opt[strategy]}" "${opt[seeds]}" "${opt[budget]}" "${opt[batch]}")
 jq -es 'any(.p50_us)' "$work/read" >/dev/null || die 2 "no recorded time in $file"

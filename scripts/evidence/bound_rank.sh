@@ -21,7 +21,7 @@ opt=([dir]=evidence/h200)
 flag=([fit]=0 [table]=0)
 parse_options "$@"
 need_bench
-command -v python3 >/dev/null || die 4 "NOT-RUN: no python3: run scripts/setup.sh"
+need_python
 make_work
 points=${opt[dir]}/bound.json.points.jsonl.gz
 rank=${opt[dir]}/bound_rank.json

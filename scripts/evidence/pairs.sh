@@ -63,6 +63,7 @@ fi
 
 use_peers "${opt[env]}"
 need_bench
+need_python
 registry=$("$bench" --list-kernels --json -)
 kernel=${opt[kernel]:-$(rungs | tail -n 1)}
 kernel_exists "$kernel" || die 2 "no kernel '$kernel' (fa_bench --list-kernels)"

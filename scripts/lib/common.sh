@@ -116,6 +116,7 @@ need_number() { # LEAST NAME...: these options hold whole numbers from LEAST
 }
 
 need_jq() { command -v jq >/dev/null || die 4 "NOT-RUN: no jq: run scripts/setup.sh (fa_bench --doctor: every tool)"; }
+need_python() { command -v python3 >/dev/null || die 4 "NOT-RUN: no python3: run scripts/setup.sh"; }
 need_bench() {
     [[ -x $bench ]] || die 4 "NOT-RUN: no $bench: run make"
     need_jq
@@ -133,6 +134,7 @@ use_peers() { # DIR: peers that scripts/evidence/peers_env.sh brought; nothing f
 }
 problems_of() { # FILE...: their lines of problem options; {A|B} is a problem each
     local file
+    need_python
     for file; do python3 "$lib/peers/peers_rows.py" --problems="$file"; done
 }
 with_peers=() # what a process with PyTorch is started with, after use_peers

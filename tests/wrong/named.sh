@@ -18,7 +18,7 @@ many=([only]='')
 parse_options "$@"
 need_number 1 jobs
 need_bench
-command -v python3 >/dev/null || die 4 "NOT-RUN: no python3: run scripts/setup.sh"
+need_python
 make_work
 mapfile -t only < <(values_of only)
 

@@ -31,7 +31,7 @@ need_number 0 draws seconds
 need_number 1 jobs
 [[ -z ${opt[resume]} ]] || is_input "${opt[resume]}" || die 2 "--resume takes a summary of --json, not '${opt[resume]}'"
 need_bench
-command -v python3 >/dev/null || die 4 "NOT-RUN: no python3: run scripts/setup.sh"
+need_python
 device=emu device_name='the emulator'
 if [[ ${flag[gpu]} -eq 1 ]]; then
     device=cuda device_name=$(gpu_name "$bench")
