@@ -50,7 +50,7 @@ typedef struct fa_rule {
     int32_t min_arch;         /* matches targets from this one on (70, 80, 90); 0 for any */
     int32_t max_arch;         /* matches targets up to this one; 0 for any */
     int32_t max_dim_v;        /* matches dim_v <= this; 0: max_dim */
-    int32_t max_seen;         /* matches where a row sees this many keys at most, by a window or chunk; 0 for any */
+    int32_t max_seen;         /* matches where a row has this many keys at most, or a window or chunk does; 0 for any */
     int32_t features;         /* FA_FEATURE_*: matches problems that ask for none but these */
     int32_t asks;             /* FA_FEATURE_*: matches problems that ask for all of these; 0 for any */
     int32_t key_cost;         /* 0: decides. Otherwise what a key costs this tile, beside other such rules */

@@ -89,7 +89,7 @@ static int64_t fill_percent(const fa_problem *problem, int32_t sm_count)
     return tiles * 100 / sm_count;
 }
 
-/* The keys that a window or a chunk leaves a row. */
+/* The keys of a row, or of its window or chunk. */
 static int64_t most_seen(const fa_problem *problem)
 {
     const int64_t chunk = problem->chunk > 0 ? problem->chunk : problem->seq_kv;

@@ -30,7 +30,7 @@ static bool serves(const fa_rule *r, const char *kernel, const fa_problem *p, in
         return false;
     if (r->max_seq != 0 && p->seq_q > r->max_seq)
         return false;
-    if (p->heads < r->min_group * p->kv_heads)
+    if (p->heads < r->min_group * p->kv_heads || (r->max_seen != 0 && p->seq_kv > r->max_seen))
         return false;
     return p->seq_kv >= r->min_keys && arch >= r->min_arch && (r->max_arch == 0 || arch <= r->max_arch);
 }
