@@ -123,7 +123,8 @@ __device__ __forceinline__ void finish_by_warpgroup(const fa_params &p, const fl
                                                     const row_sums &sums, const packed_tile &tile, const sequence &seq,
                                                     unsigned last_s, int warp, int lane)
 {
-    const warp_parts parts = parts_of_tile(p, tile, 0, lane);
+    warp_parts parts = parts_of_tile(p, tile, 0, lane);
+    parts.stride = ROWS == 1 ? 4 * PART_REGS + 4 : PART_FLOATS / 4; /* one behind the other */
     if (warp == 0) {
         const bool last = write_part<ROWS>(parts, o_r, sums, tile.split, lane, splits_of(tile));
         if (lane == 0)

@@ -73,19 +73,17 @@ __device__ __forceinline__ void mask_by_limits(float (&s_r)[FA_N / 2], const row
 #endif
 
 #if FA_SPLITS > 1
-/* How many splits a tile has, and where their parts are. */
+/* How many splits a tile has, and where their parts are: those of neighbouring blocks. */
 #if FA_UNLIKE_SPLITS
 __device__ __forceinline__ int splits_of(const packed_tile &tile) { return tile.splits; }
+__device__ __forceinline__ int first_block_of(const packed_tile &tile) { return tile.first_block; }
 #else
 __device__ __forceinline__ known<FA_SPLITS> splits_of(const packed_tile &) { return {}; }
+__device__ __forceinline__ int first_block_of(const packed_tile &tile) { return tile.unit * FA_SPLITS; }
 #endif
 
 __device__ __forceinline__ warp_parts parts_of_tile(const fa_params &p, const packed_tile &tile, int warp, int lane)
 {
-#if FA_UNLIKE_SPLITS
-    return parts_of_blocks(p, tile.first_block, warp, lane);
-#else
-    return parts_of_warp(p, tile.unit, warp, lane);
-#endif
+    return parts_of_blocks(p, first_block_of(tile), warp, lane);
 }
 #endif
