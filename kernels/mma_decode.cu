@@ -35,7 +35,8 @@ constexpr int PARTS_BYTES = GROUPS * PART_FLOATS * 4;
  * With a third block beside a pair a grid that fills two waves of pairs would leave the second wave half empty. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 constexpr int BLOCKS_PER_SM = M == 64 && WARPS == 4 && DIM16 <= 128 ? 3 : 1;
-constexpr int PAIR_BYTES = WARPS <= 4 && BLOCKS_PER_SM == 1 ? 77 * 1024 : 0;
+constexpr bool MANY = WARPS == 2 && (FA_FEATURES & FA_FEATURE_WINDOW); /* a window's short loops: all that fit */
+constexpr int PAIR_BYTES = WARPS <= 4 && BLOCKS_PER_SM == 1 && !MANY ? 77 * 1024 : 0;
 #else
 constexpr int BLOCKS_PER_SM = 1, PAIR_BYTES = 0;
 #endif
