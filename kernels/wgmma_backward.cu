@@ -151,7 +151,7 @@ __device__ __forceinline__ void consume(const fa_params &p, const key_block &blo
         else
             consume_tile(p, block, w, loop, at, scores, smem);
         advance(loop, block);
-        if (CHANGES_SCORES && loop.tile == first_of_head(block)) /* the next head */
+        if (CHANGES_SCORES && (ZIGZAG || loop.tile == block.begin)) /* the next head */
             scores = scores_of_head(p, block.seq, loop.head);
     }
     if constexpr (SPLITS > 1) {
@@ -291,7 +291,7 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
             tma_prefetch_map(&p.o_map);
     }
     key_block block;
-    if (!find_keys<CAUSAL_ALONE>(block, p))
+    if (!find_keys<ZIGZAG>(block, p))
         return;
     if (threadIdx.x == 0) {
         mbarrier_init(at.keys_bar, 1);

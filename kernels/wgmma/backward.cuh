@@ -55,8 +55,7 @@ static_assert(SPLITS == 1 || N * SUM_COLUMNS * 4 <= (SHARED_KEYS ? ROWS_AT : DQ_
 constexpr int LOADERS = 128, CONSUMERS = 256, DO_LOADERS = SHARED_KEYS ? LOADERS : 1 + 32;
 constexpr int PRODUCER_REGISTERS = 24, CONSUMER_REGISTERS = 240;
 constexpr bool CAUSAL_ALONE = FA_CAUSAL && !HAS_FIRST_KEY && !HAS_VARLEN;
-/* With the causal mask all blocks of a head meet its last rows. They begin there together, for L2. */
-constexpr bool FROM_LAST_ROWS = LATE_DOUT && CAUSAL_ALONE && !DETERMINISTIC && SPLITS == 1;
+constexpr bool ZIGZAG = CAUSAL_ALONE && !DETERMINISTIC && SPLITS == 1; /* the order of blocks and of their tiles */
 
 /* Named barriers: dS is written; S^T is; dS is, by the warpgroup itself. A warpgroup's part of dQ is written, and has
  * been sent (+ 2). With one buffer, the other warpgroup has used dS. */
@@ -67,16 +66,12 @@ struct shared_layout {
     unsigned base, keys_bar, full_bar, empty_bar;
 };
 
-/* The query tiles of a block, its share of those of its keys, heads outermost; count: those that are over. */
+/* The query tiles of a block, its share of those of its keys, heads outermost, innermost with ZIGZAG; count: those that
+ * are over. */
 struct query_loop {
     int head, tile, left, count;
     unsigned group; /* query heads of a K/V head */
 };
-
-__device__ __forceinline__ int first_of_head(const key_block &block)
-{
-    return FROM_LAST_ROWS ? block.end - 1 : block.begin;
-}
 
 __device__ __forceinline__ query_loop first_query_tile(const fa_params &p, const key_block &block)
 {
@@ -88,17 +83,19 @@ __device__ __forceinline__ query_loop first_query_tile(const fa_params &p, const
         return {block.kv_head * group + heads_over, block.begin + first - heads_over * tiles, end - first, 0,
                 static_cast<unsigned>(group)};
     }
-    return {block.kv_head * group, first_of_head(block), (block.end - block.begin) * group, 0,
-            static_cast<unsigned>(group)};
+    return {block.kv_head * group, ZIGZAG && !block.up ? block.end - 1 : block.begin,
+            (block.end - block.begin) * group, 0, static_cast<unsigned>(group)};
 }
 
 __device__ __forceinline__ void advance(query_loop &loop, const key_block &block)
 {
+    const int group = loop.group;
     loop.left--;
-    loop.tile += FROM_LAST_ROWS ? -1 : 1;
-    if (loop.tile == (FROM_LAST_ROWS ? block.begin - 1 : block.end))
-        loop.tile = first_of_head(block), loop.head++;
     loop.count++;
+    if (!ZIGZAG && ++loop.tile == block.end)
+        loop.tile = block.begin, loop.head++;
+    else if (ZIGZAG && ++loop.head == (block.kv_head + 1) * group)
+        loop.head -= group, loop.tile += block.up ? 1 : -1;
 }
 
 /* Of the rings of Q and dO. */

@@ -137,8 +137,10 @@ __device__ __forceinline__ void send_dq(const fa_params &p, const key_block &blo
             if (lane == 0)
                 add_release(turn_g + row0, 1);
         }
-        if (FROM_LAST_ROWS ? loop.tile == block.begin : loop.tile + 1 == block.end) { /* the next head */
-            const int rows_of_head = HAS_VARLEN ? p.total_q : p.seq_q;
+        if (ZIGZAG || loop.tile + 1 == block.end) { /* the next head */
+            int rows_of_head = HAS_VARLEN ? p.total_q : p.seq_q;
+            if (ZIGZAG && loop.head + 1 == (block.kv_head + 1) * static_cast<int>(loop.group))
+                rows_of_head *= 1 - static_cast<int>(loop.group);
             head_g += rows_of_head * static_cast<fa_i64>(16), turn_g += rows_of_head;
         }
     }
