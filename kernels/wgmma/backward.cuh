@@ -55,7 +55,7 @@ static_assert(SPLITS == 1 || N * SUM_COLUMNS * 4 <= (SHARED_KEYS ? ROWS_AT : DQ_
 constexpr int LOADERS = 128, CONSUMERS = 256, DO_LOADERS = SHARED_KEYS ? LOADERS : 1 + 32;
 constexpr int PRODUCER_REGISTERS = 24, CONSUMER_REGISTERS = 240;
 constexpr bool CAUSAL_ALONE = FA_CAUSAL && !HAS_FIRST_KEY && !HAS_VARLEN;
-constexpr bool ZIGZAG = CAUSAL_ALONE && !DETERMINISTIC && SPLITS == 1; /* the order of blocks and of their tiles */
+constexpr bool ZIGZAG = CAUSAL_ALONE && !DETERMINISTIC; /* the order of blocks and of their tiles */
 
 /* Named barriers: dS is written; S^T is; dS is, by the warpgroup itself. A warpgroup's part of dQ is written, and has
  * been sent (+ 2). With one buffer, the other warpgroup has used dS. */
@@ -66,36 +66,45 @@ struct shared_layout {
     unsigned base, keys_bar, full_bar, empty_bar;
 };
 
-/* The query tiles of a block, its share of those of its keys, heads outermost, innermost with ZIGZAG; count: those that
- * are over. */
+/* The query tiles of a block, its share of those of its keys, heads outermost; count: those that are over. With ZIGZAG
+ * heads are innermost, and the blocks of a cluster take turns. */
 struct query_loop {
     int head, tile, left, count;
     unsigned group; /* query heads of a K/V head */
 };
 
+/* With ZIGZAG: so many heads on. */
+__device__ __forceinline__ void move(query_loop &loop, const key_block &block, int heads)
+{
+    for (loop.head += heads; loop.head >= (block.kv_head + 1) * static_cast<int>(loop.group);)
+        loop.head -= loop.group, loop.tile += block.up ? 1 : -1;
+}
+
 __device__ __forceinline__ query_loop first_query_tile(const fa_params &p, const key_block &block)
 {
-    const int group = p.heads / p.kv_heads;
-    if constexpr (SPLITS > 1) {
-        const int tiles = block.end - block.begin, share = blockIdx.x % SPLITS;
-        const int first = tiles * group * share / SPLITS, end = tiles * group * (share + 1) / SPLITS;
+    const int group = p.heads / p.kv_heads, all = (block.end - block.begin) * group;
+    const int share = SPLITS > 1 ? blockIdx.x % SPLITS : 0;
+    query_loop loop = {block.kv_head * group, block.begin, all, 0, static_cast<unsigned>(group)};
+    if constexpr (ZIGZAG) {
+        loop.tile = block.up ? block.begin : block.end - 1;
+        loop.left = (all - share + SPLITS - 1) / SPLITS;
+        move(loop, block, share);
+    } else if constexpr (SPLITS > 1) {
+        const int tiles = block.end - block.begin, first = all * share / SPLITS, end = all * (share + 1) / SPLITS;
         const int heads_over = tiles > 0 ? first / tiles : 0;
-        return {block.kv_head * group + heads_over, block.begin + first - heads_over * tiles, end - first, 0,
-                static_cast<unsigned>(group)};
+        loop.head += heads_over, loop.tile += first - heads_over * tiles, loop.left = end - first;
     }
-    return {block.kv_head * group, ZIGZAG && !block.up ? block.end - 1 : block.begin,
-            (block.end - block.begin) * group, 0, static_cast<unsigned>(group)};
+    return loop;
 }
 
 __device__ __forceinline__ void advance(query_loop &loop, const key_block &block)
 {
-    const int group = loop.group;
     loop.left--;
-    loop.count++;
-    if (!ZIGZAG && ++loop.tile == block.end)
+    if constexpr (ZIGZAG)
+        move(loop, block, SPLITS);
+    else if (++loop.tile == block.end)
         loop.tile = block.begin, loop.head++;
-    else if (ZIGZAG && ++loop.head == (block.kv_head + 1) * group)
-        loop.head -= group, loop.tile += block.up ? 1 : -1;
+    loop.count++;
 }
 
 /* Of the rings of Q and dO. */

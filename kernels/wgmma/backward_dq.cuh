@@ -137,10 +137,10 @@ __device__ __forceinline__ void send_dq(const fa_params &p, const key_block &blo
             if (lane == 0)
                 add_release(turn_g + row0, 1);
         }
-        if (ZIGZAG || loop.tile + 1 == block.end) { /* the next head */
-            int rows_of_head = HAS_VARLEN ? p.total_q : p.seq_q;
-            if (ZIGZAG && loop.head + 1 == (block.kv_head + 1) * static_cast<int>(loop.group))
-                rows_of_head *= 1 - static_cast<int>(loop.group);
+        if (ZIGZAG || loop.tile + 1 == block.end) { /* another head */
+            query_loop next = loop;
+            advance(next, block);
+            const int rows_of_head = (next.head - loop.head) * (HAS_VARLEN ? p.total_q : p.seq_q);
             head_g += rows_of_head * static_cast<fa_i64>(16), turn_g += rows_of_head;
         }
     }
