@@ -260,7 +260,8 @@ struct key_block {
  * ZIGZAG: with the causal mask the first keys of a head meet the most query tiles. As many heads go side by side, the
  * longest blocks first. They meet the same query tiles at the same time, from the last rows down; so they end one by
  * one, at the diagonal. The next heads' blocks begin as those end and go up from the diagonal: they are side by side
- * again, and end together. So what they read and add to stays in L2. Of short sequences the last waves of blocks are one. */
+ * again, and end together. So what they read and add to stays in L2.
+ * Of short sequences the last waves of blocks are one. */
 template <bool ZIGZAG = false>
 __device__ __forceinline__ bool find_keys(key_block &block, const fa_params &p)
 {

@@ -114,9 +114,9 @@ static double time_of_splits(const fa_knobs *knobs, const fa_problem *problem, i
 
 /* What gradients take where `splits` blocks share n keys of a K/V head, each with a part of the query tiles that see
  * them, in query tiles. The causal mask leaves few rows to the last keys, a window or a chunk few to all. A block
- * begins and ends; the parts of dK and dV are added. Blocks with few rows are at other heads than those with many: the
- * more heads a block meets, the less of them the L2 still has (measured on an H100). Deterministic: blocks wait for
- * those of later keys, which are ahead where a mask is and each has whole heads. */
+ * begins and ends; the parts of dK and dV are added. Blocks with few rows are at other heads than those with many, but
+ * with the causal mask alone: the more heads a block meets, the less of them the L2 still has (measured on an H100).
+ * Deterministic: blocks wait for those of later keys, which are ahead where a mask is and each has whole heads. */
 static double time_of_shared_keys(const fa_knobs *knobs, const fa_problem *problem, int32_t sm_count, int32_t splits)
 {
     const bool masked = problem->causal || problem->windowed || problem->chunk > 0;
@@ -131,7 +131,10 @@ static double time_of_shared_keys(const fa_knobs *knobs, const fa_problem *probl
     const double least = problem->causal ? fmin(most, keys) : most;
     const double blocks = ceil(problem->seq_kv / keys) * problem->kv_heads * problem->batch * splits;
     const double heads = (double)problem->heads / problem->kv_heads / splits;
-    const double from_memory = 0.05 * problem->dim / 128 * fmax(0, heads - 512.0 / problem->dim) * (1 - least / most);
+    const bool together = problem->causal && !problem->deterministic && !problem->windowed && problem->chunk <= 0 &&
+                          problem->lengths == NULL;
+    const double from_memory =
+        together ? 0 : 0.05 * problem->dim / 128 * fmax(0, heads - 512.0 / problem->dim) * (1 - least / most);
     const double per_row = (1 + from_memory) * heads / knobs->m;
     const double waves = blocks / sm_count, longest = most * per_row + fixed, shortest = least * per_row + fixed;
     if (problem->deterministic && waves > 1) /* the shortest first */
