@@ -291,8 +291,10 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
             tma_prefetch_map(&p.o_map);
     }
     key_block block;
-    if (!find_keys<ZIGZAG>(block, p))
+    if (!find_keys<CAUSAL_ALONE, ZIGZAG>(block, p))
         return;
+    if (ZIGZAG && p.heads == p.kv_heads)
+        block.up = BOXES != 2;
     if (threadIdx.x == 0) {
         mbarrier_init(at.keys_bar, 1);
         for (int stage = 0; stage < STAGES; ++stage) {

@@ -55,7 +55,8 @@ static_assert(SPLITS == 1 || N * SUM_COLUMNS * 4 <= (SHARED_KEYS ? ROWS_AT : DQ_
 constexpr int LOADERS = 128, CONSUMERS = 256, DO_LOADERS = SHARED_KEYS ? LOADERS : 1 + 32;
 constexpr int PRODUCER_REGISTERS = 24, CONSUMER_REGISTERS = 240;
 constexpr bool CAUSAL_ALONE = FA_CAUSAL && !HAS_FIRST_KEY && !HAS_VARLEN;
-constexpr bool ZIGZAG = CAUSAL_ALONE && !DETERMINISTIC; /* the order of blocks and of their tiles */
+/* The order of blocks and of their tiles, of gradients.cuh. Without groups tiles go down, too, or with n 64 up. */
+constexpr bool ZIGZAG = CAUSAL_ALONE && !DETERMINISTIC && (LATE_DOUT || SHARED_KEYS);
 
 /* Named barriers: dS is written; S^T is; dS is, by the warpgroup itself. A warpgroup's part of dQ is written, and has
  * been sent (+ 2). With one buffer, the other warpgroup has used dS. */
