@@ -292,7 +292,7 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
 {
     FA_SHARED_ALIGNED(unsigned char, smem, 128);
     key_block block;
-    if (!find_keys(block, p))
+    if (!find_keys(block, p, [](unsigned, unsigned, unsigned, unsigned, int) {}))
         return;
     const int warp = threadIdx.x / WARP_SIZE, part = warp % SHARERS, group = p.heads / p.kv_heads;
     warp_state w = {warp / SHARERS * BANDS * 16, part * QUERIES, part * K_STEPS, part * V_STEPS, {}, {}};

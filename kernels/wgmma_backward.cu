@@ -291,7 +291,9 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
             tma_prefetch_map(&p.o_map);
     }
     key_block block;
-    if (!find_keys<CAUSAL_ALONE, ZIGZAG>(block, p))
+    if (!find_keys(block, p, [&](unsigned heads, unsigned tiles, unsigned at, unsigned &unit, int &tile) {
+            order_blocks(block, p, heads, tiles, at, unit, tile);
+        }))
         return;
     if (ZIGZAG && p.heads == p.kv_heads)
         block.up = BOXES != 2;

@@ -254,17 +254,11 @@ struct key_block {
 };
 
 /* False: no work. FA_SPLITS blocks in a row have the same keys.
- * LONGEST_FIRST: with the causal mask the first keys of a head meet the most query tiles. So the last heads, a wave or
- * two of blocks, go by tiles of keys, not by heads. More heads at once would not stay in L2.
  * DETERMINISTIC: the last keys of a head first. So a block waits only for blocks before it (turn_of). As many heads as
  * fill the multiprocessors go side by side. Their blocks end in the order in which the next ones begin, so only the
- * first ones wait.
- * ZIGZAG, where query heads share K/V heads: as many of these go side by side, the longest blocks first. They meet the
- * same query tiles at the same time, from the last rows down; so they end one by one, at the diagonal. The next heads'
- * blocks begin as those end and go up from the diagonal: they are side by side again, and end together. So what they
- * read and add to stays in L2. Of short sequences the last waves of blocks are one. */
-template <bool LONGEST_FIRST = false, bool ZIGZAG = false>
-__device__ __forceinline__ bool find_keys(key_block &block, const fa_params &p)
+ * first ones wait. order: changes a block's K/V head and tile, of so many, where they are not deterministic. */
+template <class ORDER>
+__device__ __forceinline__ bool find_keys(key_block &block, const fa_params &p, const ORDER &order)
 {
     const unsigned heads = (HAS_VARLEN ? 1 : p.batch) * p.kv_heads, tiles = gridDim.x / FA_SPLITS / heads;
     const unsigned at = blockIdx.x / FA_SPLITS;
@@ -274,20 +268,8 @@ __device__ __forceinline__ bool find_keys(key_block &block, const fa_params &p)
         const unsigned side = max(1u, p.sm_count / (tiles * FA_SPLITS)), first = at / (side * tiles) * side;
         const unsigned i = at - first * tiles, count = min(side, heads - first);
         unit = first + i % count, tile = tiles - 1 - i / count;
-    } else if (ZIGZAG && p.heads != p.kv_heads) {
-        const unsigned side = max(1u, p.sm_count / (tiles * FA_SPLITS)), even = (heads / side - 1) / 2 * 2 * side;
-        unsigned first = at / (side * tiles) * side, count = min(side, heads - first);
-        if (tiles < 16 && first >= even)
-            first = even, count = heads - even;
-        const unsigned i = at - first * tiles;
-        unit = first + i % count, tile = i / count;
-        block.up = first / side % 2 != 0;
-    } else if constexpr (LONGEST_FIRST) {
-        const unsigned waves = tiles < 16 ? 1 : 2, last = min(heads, ceil_div(waves * p.sm_count, tiles * FA_SPLITS));
-        if (unit >= heads - last) {
-            const unsigned i = at - (heads - last) * tiles;
-            tile = i / last, unit = heads - last + i - tile * last;
-        }
+    } else {
+        order(heads, tiles, at, unit, tile);
     }
     block.kv_head = unit % p.kv_heads;
     if constexpr (HAS_VARLEN) {

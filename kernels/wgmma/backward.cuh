@@ -58,6 +58,33 @@ constexpr bool CAUSAL_ALONE = FA_CAUSAL && !HAS_FIRST_KEY && !HAS_VARLEN;
 /* The order of blocks and of their tiles, of gradients.cuh. Without groups tiles go down, too, or with n 64 up. */
 constexpr bool ZIGZAG = CAUSAL_ALONE && !DETERMINISTIC && (LATE_DOUT || SHARED_KEYS);
 
+/* The order of blocks, for find_keys.
+ * CAUSAL_ALONE: with the causal mask the first keys of a head meet the most query tiles. So the last heads, a wave or
+ * two of blocks, go by tiles of keys, not by heads. More heads at once would not stay in L2.
+ * ZIGZAG, where query heads share K/V heads: as many of these go side by side, the longest blocks first. They meet the
+ * same query tiles at the same time, from the last rows down; so they end one by one, at the diagonal. The next heads'
+ * blocks begin as those end and go up from the diagonal: they are side by side again, and end together. So what they
+ * read and add to stays in L2. Of short sequences the last waves of blocks are one. */
+__device__ __forceinline__ void order_blocks(key_block &block, const fa_params &p, unsigned heads, unsigned tiles,
+                                             unsigned at, unsigned &unit, int &tile)
+{
+    if (ZIGZAG && p.heads != p.kv_heads) {
+        const unsigned side = max(1u, p.sm_count / (tiles * FA_SPLITS)), even = (heads / side - 1) / 2 * 2 * side;
+        unsigned first = at / (side * tiles) * side, count = min(side, heads - first);
+        if (tiles < 16 && first >= even)
+            first = even, count = heads - even;
+        const unsigned i = at - first * tiles;
+        unit = first + i % count, tile = i / count;
+        block.up = first / side % 2 != 0;
+    } else if constexpr (CAUSAL_ALONE) {
+        const unsigned waves = tiles < 16 ? 1 : 2, last = min(heads, ceil_div(waves * p.sm_count, tiles * FA_SPLITS));
+        if (unit >= heads - last) {
+            const unsigned i = at - (heads - last) * tiles;
+            tile = i / last, unit = heads - last + i - tile * last;
+        }
+    }
+}
+
 /* Named barriers: dS is written; S^T is; dS is, by the warpgroup itself. A warpgroup's part of dQ is written, and has
  * been sent (+ 2). With one buffer, the other warpgroup has used dS. */
 enum { BAR_DS = 1, BAR_S = 2, BAR_OWN_DS = 3, BAR_DQ = 4, BAR_DS_USED = 8 };

@@ -605,12 +605,12 @@ TEST(gradients_share_the_keys_of_few_blocks)
 {
     static const split_case cases[] = {
         {{1, 32, 2, 1024, 1024, 256, true, 0.1f}, 64, 64, 8, 8}, /* 32 blocks, the longest 16 x 16 tiles */
-        /* By waves 4, 2 and 1, but 16 heads of 256 columns do not stay in the L2: 2.4, 2.3 and 2.3 times. */
-        {{1, 32, 2, 2048, 2048, 256, true, 0.1f}, 64, 64, 8, 8},
-        {{1, 32, 2, 4096, 4096, 256, true, 0.1f}, 64, 64, 8, 8},
-        {{1, 32, 2, 8192, 8192, 256, true, 0.1f}, 64, 64, 8, 8},
+        {{1, 32, 2, 2048, 2048, 256, true, 0.1f}, 64, 64, 4, 4}, /* two waves: as the first ends, the second begins */
+        {{1, 32, 2, 4096, 4096, 256, true, 0.1f}, 64, 64, 2, 2},
+        {{1, 32, 2, 8192, 8192, 256, true, 0.1f}, 64, 64, 1, 1},  /* 1.14 times over 8 */
         {{1, 32, 2, 2048, 2048, 256, false, 0.1f}, 64, 64, 2, 2}, /* 64 alike */
         {{1, 32, 2, 4096, 4096, 256, false, 0.1f}, 64, 64, 1, 1}, /* a wave */
+        /* heads of 256 columns do not stay in the L2 */
         {{1, 32, 2, 4096, 4096, 256, true, 0.1f, .deterministic = true}, 64, 64, 8, 8},
         {{1, 32, 2, 8192, 8192, 256, true, 0.1f, .deterministic = true}, 64, 64, 8, 8},
         {{8, 16, 16, 2048, 2048, 128, true, 0.1f, .deterministic = true}, 64, 128, 1, 1},
@@ -619,7 +619,7 @@ TEST(gradients_share_the_keys_of_few_blocks)
         {{1, 2, 2, 4096, 4096, 128, true, 0.1f, .deterministic = true}, 64, 128, 1, 1},
         {{1, 2, 2, 4096, 4096, 128, false, 0.1f, .deterministic = true}, 64, 128, 2, 2},
         {{2, 64, 8, 1024, 1024, 128, true, 0.1f}, 64, 128, 2, 2},
-        {{2, 64, 8, 2048, 2048, 128, true, 0.1f}, 64, 128, 2, 2}, /* 1.2 times */
+        {{2, 64, 8, 2048, 2048, 128, true, 0.1f}, 64, 128, 1, 1}, /* 1.2 times over 2 */
         {{2, 64, 64, 2048, 2048, 128, true, 0.1f}, 64, 128, 1, 1},
         {{1, 32, 2, 64, 8192, 256, true, 0.1f}, 64, 64, 1, 1}, /* 256 blocks of 16 tiles */
         /* two tiles each; the window's other side is open */
