@@ -48,15 +48,13 @@ TEST(programs_run_beside_large_tensors)
 {
     const char *const hello[] = {"echo", "hello", NULL}, *const missing[] = {"/no/such/program", NULL};
     const size_t half = (size_t)sysconf(_SC_PHYS_PAGES) / 10 * 6 * (size_t)sysconf(_SC_PAGESIZE);
-    char *text, *high = mmap(NULL, half, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *low = MAP_FAILED;
-    if (high != MAP_FAILED)
-        low = mmap(high - half, half, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *text, *at[2] = {NULL};
+    for (int i = 0; i < 2; i++)
+        at[i] = mmap(i == 0 ? NULL : at[0] - half, half, PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_int_equal(fa_run(hello, &text), 0);
     becomes(text, "hello\n");
     assert_int_equal(fa_run(missing, &text), -1);
     becomes(text, "");
-    if (high != MAP_FAILED)
-        munmap(high, half);
-    if (low != MAP_FAILED)
-        munmap(low, half);
+    for (int i = 0; i < 2; i++)
+        munmap(at[i], half); /* or not, where it was not mapped */
 }
