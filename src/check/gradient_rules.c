@@ -11,8 +11,8 @@
 #define NEARLY 0.99
 
 /* D is one sum for all keys of a row: where few rows see a key, whether it is rounded far or hardly decides over all
- * errors together. Parts of their noise, which is 2.4 times what they are on average. Of an element twice as much:
- * D's error may be in one column alone, and not in the baseline, whose dS is rounded, too. */
+ * errors together. Parts of their noise, which is 2.4 times what they are on average. Of an element twice as much,
+ * and at least twice the noise: all of a row's error may be in one column, and D's is not in the baseline. */
 #define OF_MANY_ROWS 0.4
 #define OF_ONE_ROW 1.6
 
@@ -34,7 +34,7 @@ typedef struct judgement {
     const uint16_t *output, *elements;     /* elements: of this tensor */
     double largest;                        /* finite number of the type */
     double of_rms, relative, of_row, most; /* |error| <= max(of_rms + relative |x|, most), */
-    double of_noise;                       /* or twice this part of a row's noise */
+    double of_noise;                       /* or twice this part of a row's noise, or twice that */
     double worst_over;
     int64_t worst; /* the index of its row */
     double worst_row_over;
@@ -182,7 +182,7 @@ static void judge_row(const judgement *j, int64_t i)
     for (int32_t d = 0; d < e->columns; d++) {
         const double want = e->exact[i * e->columns + d];
         const double error = error_of(j, value_at(j, row_at(j, i) * e->columns + d), want);
-        const double most = fmax(j->most, 2.0 * j->of_noise * e->noise[i]);
+        const double most = fmax(j->most, 2.0 * fmax(j->of_noise, 1.0) * e->noise[i]);
         const double limit = fmax(j->of_rms + j->relative * fabs(want), most) + e->slack[i], over = error / limit;
         row->mismatches += !(error <= limit);
         if (!(over <= row->worst_over)) {

@@ -26,7 +26,6 @@ typedef struct fa_asm_statement {
 } fa_asm_statement;
 
 /* `at`: after the word asm, in line `line` of its file. NULL: no asm statement, or one that cannot be read.
- * after_paren: a ')' stands before it, so that it may be the label of a declaration. end: after its closing
- * parenthesis. */
+ * after_paren: a ')' stands before it, so that it may be the label of a declaration. end: after its last ')'. */
 fa_asm_statement *fa_asm_statement_read(const char *at, int line, bool after_paren, const char **end);
 void fa_asm_statement_free(fa_asm_statement *s);

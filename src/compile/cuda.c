@@ -47,8 +47,7 @@ static fa_status nvcc_compile(const char *source, const char *const options[], i
 }
 
 /* Beside the cache lies an index: which configuration first compiled to a given machine code. Two configurations
- * with one code differ in a knob that does nothing. A line of it begins with its own digest, so that a damaged one is
- * recognised. */
+ * with one code differ in a knob that does nothing. A line of it begins with its own digest, which shows damage. */
 static char *index_line(const char *config)
 {
     return fa_format("%s  %s\n", fa_sha256(config, strlen(config)).hex, config);

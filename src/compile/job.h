@@ -56,8 +56,7 @@ void fa_job_describe(const fa_job *job, fa_module *module);
 fa_status fa_job_need_symbols(const fa_spec *spec, bool has_entry, bool has_info, fa_reason *why);
 /* FA_ERROR when a constant the kernel exports is negative or unknown. */
 fa_status fa_job_check_info(const fa_spec *spec, const fa_kernel_info *info, fa_reason *why);
-/* Of a file that launches by lines: FA_ERROR when there is no plan, FA_INFEASIBLE when it has a launch that no device
- * takes. */
+/* Of a file that launches by lines: FA_ERROR without a plan, FA_INFEASIBLE with a launch that no device takes. */
 fa_status fa_job_check_plan(const fa_spec *spec, const fa_arch_limits *limits, const fa_plan *plan, fa_reason *why);
 /* FA_INFEASIBLE when threads or shared memory exceed the limit of the target. */
 fa_status fa_job_check_block(const fa_spec *spec, const fa_arch_limits *limits, int32_t threads, int32_t smem_bytes,

@@ -77,8 +77,7 @@ bool fa_log_ptxas(const char *log, const char *entry, fa_ptxas *ptxas)
     return ptxas->known;
 }
 
-/* " (FILE:LINE)": the line of the kernel that a header of the emulator refuses at `error`. g++ prints it before the
- * error. */
+/* " (FILE:LINE)": the line of the kernel that a header of the emulator refuses at `error`. g++ prints it before. */
 static void put_place(const char *log, const char *error, char *text, size_t size)
 {
     const char *path = strstr(error, "src/emu/include/");

@@ -21,8 +21,7 @@ static bool any_breaks(const char *path)
     return *path != '\0';
 }
 
-/* NVRTC puts the working folder before a relative path: where that folder breaks it, the path from the root.
- * malloc'd */
+/* NVRTC puts the working folder before a relative path: where that breaks it, the path from the root. malloc'd */
 static char *whole(const char *path)
 {
     char folder[PATH_MAX];

@@ -1,5 +1,4 @@
-/* Paths for a compiler: as ptxas and nvcc take them, without quotes, backslashes and control characters; folders of
- * headers. */
+/* Paths as ptxas and nvcc take them, without quotes, backslashes and control characters; folders of headers. */
 #pragma once
 
 #include "input/registry.h"

@@ -31,7 +31,6 @@ bool fa_opcode_is(const char *opcode, const char *name);
 /* Runs nvdisasm (in PATH, beside the toolkit or in build/tools) on a cubin, or takes its listing from the cache.
  * FA_NOT_RUN when there is none. */
 fa_status fa_sass_read(const char *cubin_path, fa_sass *sass, fa_reason *why);
-/* The graph of a listing (`nvdisasm -c`), which it takes over. FA_NOT_RUN, with the instruction, where a jump has no
- * known targets. */
+/* The graph of a listing (`nvdisasm -c`), which it takes over. FA_NOT_RUN: with a jump whose targets are unknown. */
 fa_status fa_sass_parse(char *listing, fa_sass *sass, fa_reason *why);
 void fa_sass_free(fa_sass *sass);

@@ -14,8 +14,7 @@
 #include "cuda/module.h"
 
 #define FA_CUBLAS_SCORE_BYTES ((int64_t)1 << 30)
-/* The size that cuBLAS's manual recommends for Hopper. With a workspace of the caller's, capture into a graph is
- * legal. */
+/* The size that cuBLAS's manual recommends for Hopper. With a workspace of ours, capture into a graph is legal. */
 #define FA_CUBLAS_WORKSPACE_BYTES ((size_t)32 << 20)
 
 enum { MAX_BATCH = 32768 };
@@ -49,8 +48,7 @@ static int64_t offset_of(int64_t batch, int64_t head, int64_t row, fa_i64 stride
 
 static int gemm_type(const fa_params *p) { return p->dtype == FA_DTYPE_BF16 ? FA_CUBLAS_R_16BF : FA_CUBLAS_R_16F; }
 
-/* Row-major X is column-major X^T: S^T = K Q^T, so K is the first operand, and the leading dimensions are the row
- * strides. */
+/* Row-major X is column-major X^T: S^T = K Q^T, so K is the first operand; leading dimensions are row strides. */
 static fa_status multiply_qk(fa_cublas *self, const fa_params *p, const fa_cublas_chunk *chunk, fa_reason *why)
 {
     const int64_t group = p->heads / p->kv_heads, batch = chunk->unit / p->kv_heads, head = chunk->unit % p->kv_heads;

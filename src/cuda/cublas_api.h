@@ -5,8 +5,7 @@
 
 #include "cuda/api.h"
 
-/* cublasOperation_t, cudaDataType, cublasComputeType_t, cublasGemmAlgo_t, cublasMath_t, cublasStatus_t: all int-sized
- * enums. */
+/* cublasOperation_t, cudaDataType, cublasComputeType_t, cublasGemmAlgo_t, cublasMath_t, cublasStatus_t are ints. */
 enum {
     FA_CUBLAS_SUCCESS = 0,
     FA_CUBLAS_OP_N = 0,

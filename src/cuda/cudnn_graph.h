@@ -4,8 +4,7 @@
 #include "cuda/cudnn_api.h"
 #include "input/problem.h"
 
-/* Identifiers of the tensors that exist in memory: on the device up to O, on the host from SCALE on. All others are
- * virtual. */
+/* Identifiers of the tensors that exist in memory: on the device up to O, on the host from SCALE on. */
 enum {
     FA_CUDNN_Q = 1,
     FA_CUDNN_K,

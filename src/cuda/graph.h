@@ -21,8 +21,7 @@ typedef struct fa_graphs {
     uint64_t uses;
 } fa_graphs;
 
-/* The graph of a start event, request->launches launches and a stop event; captured, and run once, when there is
- * none. */
+/* The graph of a start event, request->launches launches and a stop event; if missing, captured and run once. */
 fa_status fa_graphs_find(fa_cuda *cuda, fa_graphs *all, CUevent start, CUevent stop, fa_kernel *kernel,
                          const fa_sample_request *request, CUgraphExec *exec, fa_reason *why);
 void fa_graphs_forget(fa_cuda *cuda, fa_graphs *all, const fa_kernel *kernel);

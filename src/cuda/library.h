@@ -1,5 +1,4 @@
-/* Library candidates: host code that launches on our stream. Each fills one struct of functions; a file of --library is
- * one of them. */
+/* Library candidates: host code that launches on our stream. Each fills one struct of functions; --library, too. */
 #pragma once
 
 #include "cuda/context.h"

@@ -120,8 +120,7 @@ static void destroy_module(fa_kernel *kernel)
         kernel->cuda->api.cuModuleUnload(self->module);
 }
 
-/* Asks for more than the portable limits: 48 KiB of shared memory, clusters of 8 blocks (CUDA C++ Programming
- * Guide). */
+/* Asks for more than the portable limits: 48 KiB of shared memory, clusters of 8 blocks (CUDA C++ Guide). */
 static fa_status opt_in(fa_cuda *cuda, CUfunction function, int32_t shared_bytes, int32_t cluster, fa_reason *why)
 {
     if (shared_bytes > 0) {

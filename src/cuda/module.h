@@ -3,8 +3,7 @@
 
 #include "cuda/context.h"
 
-/* FA_NOT_RUN when the cubin is for another architecture; FA_INFEASIBLE when it needs more shared memory than the GPU
- * has. */
+/* FA_NOT_RUN when the cubin is for another architecture; FA_INFEASIBLE with more shared memory than the GPU has. */
 fa_status fa_cuda_module_create(fa_cuda *cuda, const fa_module *module, fa_kernel **kernel, fa_reason *why);
 
 /* Compiles and loads the driver's own GPU code, src/cuda/NAME.cu. */

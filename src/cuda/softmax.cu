@@ -134,8 +134,7 @@ __device__ static void store_weights(row_team team, ELEMENT *weights_g, int base
 }
 
 /* scores: [rows, ld] FP32, row r being query row (first_row + r) % seq_q. In place: weights [rows, 2*ld] of type
- * ELEMENT, columns < seq_kv. `team_warps` warps share a row: 1, with as many rows in a block as it has warps, or all of
- * the block's. */
+ * ELEMENT, columns < seq_kv. `team_warps` warps share a row: 1, with as many rows in a block as warps, or all. */
 template <class ELEMENT>
 __device__ static void softmax(float *scores, fa_i64 ld, fa_i64 rows, fa_i64 first_row, fa_i32 seq_q, fa_i32 seq_kv,
                                fa_i32 causal, fa_f32 scale, fa_i32 team_warps)

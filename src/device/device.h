@@ -73,8 +73,7 @@ struct fa_device {
     /* Chooses the emulator's schedule of the next launches; 0: the run's own, 1: greedy, if that is not the run's own.
      * Returns the schedule (fa_schedule). NULL: a GPU. */
     int32_t (*vary)(fa_device *device, int32_t variation);
-    /* Between the runs of --runs, when all is unloaded and freed: back to the state after opening. NULL: close and open
-     * again instead. */
+    /* Between the runs of --runs, when all is unloaded and freed: back to the state after opening. NULL: reopen. */
     void (*reset)(fa_device *device);
     void (*close)(fa_device *device);
 };

@@ -32,8 +32,7 @@ enum {
     MAX_SEAT_THREADS = 16384
 };
 
-/* Shared memory of exactly the launch's bytes. Under ASan the heap guards its ends, otherwise known bytes on both sides
- * do. */
+/* Shared memory of exactly the launch's bytes. Under ASan the heap guards its ends, otherwise known bytes do. */
 static bool smem_make(fa_emu_worker *worker)
 {
     const size_t bytes = worker->launch->grid->smem_bytes;

@@ -220,6 +220,20 @@ TEST(each_rule_catches_what_the_others_forgive)
     }
 }
 
+/* All of a row's error may be in one column: an element may be off by twice what rounding makes of its row. */
+TEST(an_element_may_have_the_error_of_its_row)
+{
+    CLEANUP(close_bench) bench b = open_bench(&larger, false);
+    fa_gradient *dv = &b.expected.of[FA_GRAD_DV];
+    write_right(&b);
+    dv->noise[1] = 0.02 * judge(&b, FA_GRAD_DV).rms;
+    for (int n = 1; n <= 3; n++) {
+        const double off = dv->exact[40] + 0.8 * n * dv->noise[1];
+        b.output[fa_gradient_offset(&b.problem, FA_GRAD_DV) + 40] = fa_float_to_half((float)off);
+        assert_int_equal(judge(&b, FA_GRAD_DV).passed, n < 3);
+    }
+}
+
 /* Where the type has no such number an infinity of its sign is right, and no other. */
 TEST(infinities_are_right_where_the_type_ends)
 {

@@ -8,8 +8,7 @@
 #define FA_EMU_WARP 32
 #define FA_EMU_POLLS 32
 
-/* Rendezvous kinds. BARRIER: the block. The others: lanes of one warp; from LDMATRIX on all 32 at one source line
- * (.aligned). */
+/* Rendezvous kinds. BARRIER: the block. The others: lanes of a warp; from LDMATRIX on all 32 at one line (.aligned). */
 typedef enum fa_emu_kind {
     FA_EMU_BARRIER,
     FA_EMU_YIELD,
@@ -81,8 +80,7 @@ typedef struct fa_emu_place {
     int32_t line;
 } fa_emu_place;
 
-/* One asm statement of the kernel: its text, its operands in order of their numbers, and what the interpreter made of
- * it. */
+/* One asm statement of the kernel: its text, its operands in order, and what the interpreter made of it. */
 typedef struct fa_emu_ptx_site {
     const char *text;
     fa_emu_place at;

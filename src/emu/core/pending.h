@@ -1,5 +1,4 @@
-/* The asynchronous work of a block: barrier objects, bulk copies, products of warpgroups, the register pool. Allocated
- * on first use. */
+/* The asynchronous work of a block, allocated on first use: barrier objects, bulk copies, products, registers. */
 #pragma once
 
 #include "emu/core/state.h"

@@ -1,5 +1,4 @@
-/* A sanitizer's runtime must be in the process from its first instruction on, so fa_bench starts itself again with
- * it. */
+/* A sanitizer's runtime must be in the process from its first instruction on: fa_bench starts itself again with it. */
 #pragma once
 
 #include "device/findings.h"

@@ -9,8 +9,7 @@
 unsigned char *fa_emu_window_place(const fa_emu_worker *worker, uint32_t address, fa_emu_worker **owner);
 /* The pointer by which the running block can access the place. */
 unsigned char *fa_emu_window_now(const fa_emu_worker *owner, unsigned char *place);
-/* The block of the cluster whose shared memory a pointer of the running block points into, and the place there. NULL:
- * none. */
+/* The block of the cluster whose shared memory a pointer of the running block is in, and the place. NULL: none. */
 fa_emu_worker *fa_emu_window_owner(const fa_emu_worker *worker, const void *p, unsigned char **place);
 /* The block `rank` of the cluster; NULL: there is none. */
 fa_emu_worker *fa_emu_window_block(const fa_emu_worker *worker, uint32_t rank);

@@ -1,5 +1,4 @@
-/* Inline PTX: what the compiler's pass (src/compile/asm.c) writes in place of an asm statement. The core runs the
- * text. */
+/* Inline PTX: what the compiler's pass (src/compile/asm.c) writes in place of an asm statement; the core runs it. */
 #pragma once
 
 #include <type_traits>

@@ -1,5 +1,4 @@
-/* PTX that touches memory: ld, st, atom, red, cp.async, cvta. Every access is reported to the sanitizers as the
- * kernel's. */
+/* PTX that touches memory: ld, st, atom, red, cp.async, cvta. Sanitizers see every access as the kernel's. */
 #pragma once
 
 #include "emu/ptx/state.h"

@@ -1,7 +1,6 @@
 /* Copies and products under the race detector. Each is an actor: what it reads and writes happens after its issue, and
  * before the wait that covers it. PTX ISA, "Memory Consistency Model: Proxies": memory that a thread has written
- * reaches the async proxy by that thread's fence.proxy.async; what an actor has written reaches a thread by the
- * wait. */
+ * reaches the async proxy by that thread's fence.proxy.async; what an actor has written, a thread by the wait. */
 #pragma once
 
 #include "emu/race/thread.h"
