@@ -148,8 +148,7 @@ begin() { # NAME COMMON-OPTIONS...
     local from name=$1
     [[ -s $work/$1.list ]] || return 0
     sed -E 's/^[a-z]+ //' "$work/$1.list" >"$work/$1.runs"
-    exec {from}< <(exec "${dies_with_us[@]}" "$bench" --runs "$work/$1.runs" "${@:2}" --quiet --json - \
-        2>"$work/$1.err")
+    exec {from}< <(exec "${dies_with_us[@]}" "$bench" --runs "$work/$1.runs" "${@:2}" --quiet --json - 2>"$work/$1.err")
     records[$name]=$from processes[$name]=$!
 }
 end_process() { # NAME: also where it is at work
@@ -270,8 +269,7 @@ take gpu
     --slurpfile compile "$work/compile.jsonl" --slurpfile gpu "$work/gpu.jsonl" \
     --slurpfile incumbents "$work/incumbent.jsonl" --rawfile emulator_list "$work/emulator.list" \
     --rawfile compile_list "$work/compile.list" --rawfile gpu_list "$work/gpu.list" \
-    --rawfile problems "${opt[problems]}" \
-    --arg candidate "${candidate##*/}" --arg key "${key%% *}" \
+    --rawfile problems "${opt[problems]}" --arg candidate "${candidate##*/}" --arg key "${key%% *}" \
     --arg knobs "$knobs" --arg incumbent "$incumbent" --arg by "${opt[score]}" --arg arch "$arch" \
     --arg stages "${opt[stages]}" --argjson device "$gpu" --arg refused "$refused" \
     --argjson seconds "$(awk -v a="$start" -v b="$EPOCHREALTIME" 'BEGIN {print b - a}')")

@@ -9,8 +9,8 @@
 #                     (default), caches, features, paged, fp8 and backward are lists in scripts/lib/peers
 #   --only TEXT       only lines that contain TEXT
 #   --peers LIST      of fa4, cudnn, fa3, flashinfer, fmha_v2, flash_mla; fa2, efficient and math, PyTorch's own;
-#                     contiguous: ours without pages; 16bit: ours without FP8 (default: those that serve the problem
-#                     somewhere)
+#                     contiguous: ours without pages; dense: without lengths; 16bit: without FP8 (default: those that
+#                     serve the problem somewhere)
 #   --library FILE    another peer for dense problems: a shared object (include/fa_library.h), or a library of the
 #                     registry by its name, timed and paired by fa_bench itself; repeatable (default: built, which is
 #                     fa2, fa3, cutlass_* and flashinfer_* of examples/library/build, those that are there; none adds
@@ -40,7 +40,7 @@ arguments=words
 parse_options "$@"
 [[ ${#words[@]} -eq 0 ]] || die 2 "unknown argument ${words[0]} (see --help)"
 refuse_own "kernel library vs device seeds check timing quiet" "${more[@]}"
-peer='(fa4|cudnn|fa3|fa2|efficient|math|flashinfer|fmha_v2|flash_mla|contiguous|16bit)'
+peer='(fa4|cudnn|fa3|fa2|efficient|math|flashinfer|fmha_v2|flash_mla|contiguous|dense|16bit)'
 [[ ${opt[peers]} =~ ^($peer(,$peer)*)?$ ]] || die 2 "--peers takes names of peers (see --help), not '${opt[peers]}'"
 [[ ${opt[max-time]} =~ ^[0-9]*[.]?[0-9]+$ ]] || die 2 "--max-time takes seconds, not '${opt[max-time]}'"
 need_number 1 limit

@@ -48,8 +48,7 @@ for name in plain cublaslt driver; do
     holds "$name: tails, grouped heads, causal" 0 "" "$timed" "${bench[@]}" "${library[@]}" --batch 2 --heads 6 \
         --kv-heads 2 --seq 77 --seq-kv 130 --dim 72 --causal
     holds "$name: more rows than keys" 0 "" "$timed" "${bench[@]}" "${library[@]}" --seq 130 --seq-kv 77 --causal
-    holds "$name: in a graph" 0 "" "$timed"' and .timing.method == "graph"' "${bench[@]}" "${library[@]}" \
-        --timing graph
+    holds "$name: in a graph" 0 "" "$timed"' and .timing.method == "graph"' "${bench[@]}" "${library[@]}" --timing graph
 done
 holds "event timing" 0 "" '.status == "pass" and .timing.method == "event"' "${bench[@]}" --library "$out/plain.so" \
     --timing event

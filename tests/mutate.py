@@ -34,8 +34,7 @@ COVERED = {
     "timing/paired.c": ["measure_golden", "paired"], "timing/roofline.c": ["measure_golden", "roofline"],
     "timing/stats.c": ["stats", "measure_golden"], "input/layout.c": ["diagnose", "layout"],
     "input/problem.c": ["measure_golden", "problem", "features"], "input/spec.c": ["spec", "problem"],
-    "input/element.c": ["diagnose", "tensors"],
-    "input/splits.c": ["spec", "problem"],
+    "input/element.c": ["diagnose", "tensors"], "input/splits.c": ["spec", "problem"],
     "input/tensors.c": ["diagnose", "tensors", "features"],
 }
 NEEDED = 0.95 # of all; a sample may miss it by two standard deviations

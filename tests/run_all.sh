@@ -66,8 +66,7 @@ member() { # NAME FUNCTION ARGUMENTS...
             -v skip="$skip" '
             {for (i = 1; i <= NF; i++) {split($i, part, /[ms]/); cpu += 60 * part[1] + part[2]}}
             END {printf "%-28s %4d passed %3d failed %3d skipped  %7.1f s CPU %7.1f s wall\n", \
-                name, ok, bad, skip, cpu, end - start}' \
-            "$out/$name.times"
+                name, ok, bad, skip, cpu, end - start}' "$out/$name.times"
         cat "$out/$name.said"
     ) &
     running=$((running + 1))

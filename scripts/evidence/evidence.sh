@@ -133,8 +133,7 @@ part_ladder() {
 # What scripts/ci_gate.sh holds the rungs to: the ratio over the lowest rung, the product of the ladder's steps so far.
 gate_baseline() {
     jqf ladder/table -s "$out/ladder.jsonl" |
-        jqf ladder/gate_baseline --argjson rungs "$(printf '%s\n' "${rungs[@]}" | jq -Rnc '[inputs]')" \
-            >"$work/baseline"
+        jqf ladder/gate_baseline --argjson rungs "$(printf '%s\n' "${rungs[@]}" | jq -Rnc '[inputs]')" >"$work/baseline"
     replace_file "$out/gate_baseline.json" <"$work/baseline"
 }
 
@@ -150,8 +149,7 @@ gate_run() { # NAME OPTIONS...
     cp "$out/$name.run/summary.json" "$out/$name.json"
     stamp "$out/$name.json"
     # The text of a case that passed is not worth keeping.
-    jq -c 'if .verdict == "passed" then del(.text) else . end' "$out/$name.run/cases.jsonl" | gzip -9n \
-        >"$work/cases"
+    jq -c 'if .verdict == "passed" then del(.text) else . end' "$out/$name.run/cases.jsonl" | gzip -9n >"$work/cases"
     replace_file "$out/$name.cases.jsonl.gz" <"$work/cases"
     [[ ! -e $out/$name.run/conform.json ]] || cp "$out/$name.run/conform.json" "$out/conform.json"
     [[ ! -e $out/conform.json ]] || stamp "$out/conform.json"

@@ -210,8 +210,7 @@ def features:
     ([.[].peers[] | select(.version) | .version] | unique | join(",\n")) as $versions |
     ([.[].peers[].peer] | unique) as $peers |
     "Times as fast as each peer, in pairs on \(map(.device.name) | unique | join(", ")), each proven first. Peers:",
-    "\($versions).",
-    "Every row in `\($file)`, with why a peer did not run.", "",
+    "\($versions).", "Every row in `\($file)`, with why a peer did not run.", "",
     (["problem (options)", "kernel and tile", "TFLOP/s of visible pairs"] + ($peers | map("over \(.)")) | row),
     "|\("---|" * (3 + ($peers | length)))",
     (.[] | . as $row |
@@ -225,8 +224,7 @@ def versus:
     def peer: .vs_version // .vs;
     map(select(.ratio)) as $timed | ($timed | map(peer) | unique) as $peers |
     "By `--vs`, ABBA in one process: times as fast, geometric mean and in brackets the least. sustained: back to back;",
-    "rested: each launch after a pause, the L2 cold.",
-    "Every shape in `\($file)`.", "",
+    "rested: each launch after a pause, the L2 cold.", "Every shape in `\($file)`.", "",
     (["kernel", "pace", "head dim", "mask", "shapes"] + ($peers | map("over \(.)")) +
         ["over the best", "ahead"] | row),
     "|\("---|" * (7 + ($peers | length)))",
@@ -353,8 +351,7 @@ def environment:
     fact("GPU"; $devices | map("\(.name), \(.arch), \(.sm_count) SMs, up to \(.clock_mhz_max // "?") MHz" +
         "\(if .memory_bytes then ", \(.memory_bytes | gigabytes) GB" else "" end)" +
         "\(if .memory_gbytes_per_s then " at \(.memory_gbytes_per_s | round) GB/s" else "" end)")),
-    fact("Driver"; all_of(.driver)),
-    fact("Compilers"; all_of(.compiler)),
+    fact("Driver"; all_of(.driver)), fact("Compilers"; all_of(.compiler)),
     fact("Libraries"; $torch + all_of(.vs_compiler) | longest),
     fact("Machine code, of today's"; $said | split("\n")),
     fact("Measured"; if $times == [] then [] else

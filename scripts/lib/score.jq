@@ -108,15 +108,13 @@ def run($stage; $line; $bound_of_incumbent):
      incumbent_failed: (.status != "pass" and .timing != null and .vs != null and .vs.ratio == null and
          (.vs.check.passed != true)),
      ptxas: (.ptxas | if . then {registers, spill_bytes: .spill_store_bytes, smem_bytes: .smem_total_bytes, stack_bytes,
-         warnings} else null end),
-     occupancy: .occupancy.fraction,
+         warnings} else null end), occupancy: .occupancy.fraction,
      bound: .bound,
      bound_ratio: (if $bound_of_incumbent and .bound.us then $bound_of_incumbent / .bound.us else null end),
      p50_us: .timing.p50_us, fraction_of_peak: .throughput.fraction_of_peak, noisy: .timing.noisy_reason,
      # Too few samples bound nothing.
      ratio: .vs.ratio, ratio_ci95: (.vs.ratio_ci95 // [] | if length == 2 and all(. != null) then . else null end),
-     aa_noise: .vs.aa_noise, same_code: .vs.same_code,
-     incumbent_p50_us: .vs.other_p50_us};
+     aa_noise: .vs.aa_noise, same_code: .vs.same_code, incumbent_p50_us: .vs.other_p50_us};
 
 def runs($stage; $records; $text):
     lines($text) as $lines | [$records | to_entries[] | . as $at | $at.value |

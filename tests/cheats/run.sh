@@ -180,8 +180,7 @@ idle_knob() {
     bench --source "$cheats/honest.cu" "${small[@]}" --seeds 1 --vec 4
     bench --source "$cheats/honest.cu" "${small[@]}" --seeds 1 --vec 8
     if [[ $code -eq 0 ]] && is '.ptxas == null'; then
-        tally NOT-RUN "$name" \
-            "$(jq -r '.ptxas_reason // "no figures from ptxas"' "$record" | head -n 1 | cut -c1-100)"
+        tally NOT-RUN "$name" "$(jq -r '.ptxas_reason // "no figures from ptxas"' "$record" | head -n 1 | cut -c1-100)"
         return
     fi
     is '.provenance.same_code_as != null' || { missed; return; }

@@ -36,8 +36,7 @@ known() {
         '- `--batch 2 --heads 8 --seq 512 --dim 64` (gpu)' \
         '- `one` m=16,warps=8: 40 us, 64 registers, 10 bytes shared' \
         '- new.cu `--m 64`: score 1.15 by speed against `two` (1.1 to 1.2)' \
-        '- infeasible: one: M is too large (2 times)' \
-        '- Wrong on the emulator with --seq 33: worst at batch 0 head 1' \
+        '- infeasible: one: M is too large (2 times)' '- Wrong on the emulator with --seq 33: worst at batch 0 head 1' \
         '- `one` on 2,8,512,64: bank conflicts 12.5 %, should be <= 5' \
         '- `one`: 1 tiles spill registers to local memory: fewer rows a thread, or more warps'; do
         grep -qxF -- "$line" "$work/page" || { echo "no line: $line"; cat "$work/page"; return 1; }

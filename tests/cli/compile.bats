@@ -12,8 +12,7 @@ needs_nvrtc() {
     for arch in sm_80 sm_89 sm_90a sm_120; do
         ./fa_bench --kernel light --compile-only --arch $arch --json "$work/r.json" --quiet
         record_holds "$work/r.json" '.status == "pass"' '.device == null' ".ptxas.arch == \"$arch\"" \
-            '.ptxas.registers > 0' \
-            '.ptxas.spill_store_bytes == 0' \
+            '.ptxas.registers > 0' '.ptxas.spill_store_bytes == 0' \
             '.ptxas.smem_total_bytes == .ptxas.smem_static_bytes + .ptxas.smem_dynamic_bytes' '.check == null'
     done
 }

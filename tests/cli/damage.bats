@@ -145,8 +145,7 @@ refuses_each() { # SCRIPT NAME KIND NEED COMMAND...
         words=$(named "$how" "$3")
         [[ $code -eq 2 && $(wc -l <"$work/err") -eq 1 && ! -s $work/out ]] || { echo "$said"; return 1; }
         { grep -qF -- "$2" "$work/err" && grep -qE -- "$words" "$work/err"; } || { echo "$said"; return 1; }
-        [[ $before == "$(all_files)" ]] ||
-            { echo "$said: a file has changed"; ls -R "$work/in"; return 1; }
+        [[ $before == "$(all_files)" ]] || { echo "$said: a file has changed"; ls -R "$work/in"; return 1; }
     done
 }
 
@@ -208,8 +207,7 @@ refuses_each() { # SCRIPT NAME KIND NEED COMMAND...
         PATH=$work/bin timeout 60 scripts/$script $words >"$work/out" 2>"$work/err" </dev/null || code=$?
         [[ $code -eq 4 && $(wc -l <"$work/err") -eq 1 && $(<"$work/err") == *"NOT-RUN: no jq"* && ! -s $work/out ]] ||
             { echo "$script $words: exit $code: $(head -c 400 "$work/err")"; return 1; }
-        [[ $before == "$(all_files)" ]] ||
-            { echo "$script $words: a file has changed"; return 1; }
+        [[ $before == "$(all_files)" ]] || { echo "$script $words: a file has changed"; return 1; }
     done <"$work/rows"
     ln -s /usr/bin/jq "$work/bin/"
     rm "$work"/bin/python3*

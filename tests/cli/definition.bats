@@ -270,8 +270,7 @@ q_pe:bfloat16:n,h,kpe ckv_cache:bfloat16:all,ps,ckv kpe_cache:bfloat16:all,ps,kp
     line '{"tolerance": {"max_atol": 0, "max_rtol": 0, "required_matched_ratio": 0.999}}'
     run_values "$set/workload.jsonl" --quiet
     record_holds "$work/r.json" '.status == "pass" and (.check.published.passed | not)' '.check.published |
-        .lse_matched_ratio < 0.999 and
-        (.failure | test("^[0-9.]+ % of .* are inside, 99.9 % must be$"))'
+        .lse_matched_ratio < 0.999 and (.failure | test("^[0-9.]+ % of .* are inside, 99.9 % must be$"))'
     line '{"tolerance": {"max_error_cap": 1e-9, "required_matched_ratio": 0}}'
     run_values "$set/workload.jsonl"
     record_holds "$work/r.json" '.check.published | (.passed | not) and .max_error_cap == 1e-9 and

@@ -92,8 +92,7 @@ passes() { # OPTIONS...
 @test "--dump and --load keep BF16 as ml_dtypes does, and take it as NumPy and torch may write it" {
     local run=(./fa_bench "${small[@]}" --dtype bf16 --kernel scalar --check cpu --quiet) descr name
     "${run[@]}" --dump "$work/d"
-    head -c 128 "$work/d/o.npy" |
-        grep -aqF "'descr': '<V2', 'fortran_order': False, 'shape': (1, 2, 33, 16)"
+    head -c 128 "$work/d/o.npy" | grep -aqF "'descr': '<V2', 'fortran_order': False, 'shape': (1, 2, 33, 16)"
     for descr in '<V2' '|V2' '<u2'; do
         mkdir -p "$work/e"
         for name in q k v; do

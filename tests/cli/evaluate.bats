@@ -64,8 +64,7 @@ score_holds() { # EXPRESSION...
     echo 5 >"$STUB/noise"
     evaluate --stages compile,gpu
     score_holds '.status == "pass" and .improved == false and .aa_noise == 5' \
-        '.text_feedback | test("Not an improvement")' \
-        '.stages.emulator.reason == "not asked for"'
+        '.text_feedback | test("Not an improvement")' '.stages.emulator.reason == "not asked for"'
     touch "$STUB/few"
     evaluate --incumbent light --stages compile,gpu
     score_holds '.status == "pass"' '(.combined_score - 5) * 1e6 | fabs < 1' \
@@ -121,8 +120,7 @@ score_holds() { # EXPRESSION...
     evaluate
     score_holds '.status == "wrong" and .combined_score == 0' '.stages.emulator.reason == "on a hidden problem"' \
         '.text_feedback | test("hidden problem") and (test("seq") | not)' \
-        '.public | tostring | test("seq-kv 50") | not' \
-        '.private.results[0] | .options | test("seq-kv 50")'
+        '.public | tostring | test("seq-kv 50") | not' '.private.results[0] | .options | test("seq-kv 50")'
 }
 
 @test "a race that does no harm is wrong, with the lines; compilers and GPU, at work beside, do not count then" {

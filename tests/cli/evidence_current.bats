@@ -9,16 +9,13 @@ make_rows() {
     export FA_HOME=$work/home
     ./fa_bench --kernel scalar --arch sm_80 --dim 40 --causal --compile-only --quiet --json "$work/record.json"
     jq '{kernel, arch: .ptxas.arch, config, problem: "2,8,512,40 causal", code_sha256: .provenance.code_sha256,
-        git: "abc"}' \
-        "$work/record.json" >"$work/row.json"
+        git: "abc"}' "$work/record.json" >"$work/row.json"
     jq '. as $r | .kernel = "cublas" | .variant = "cublas" | .config = null | .ptxas = null |
         .device = {arch: "sm_80"} |
         .provenance.code_sha256 = null | .vs = {kernel: "scalar", config: $r.config,
-        code_sha256: $r.provenance.code_sha256}' \
-        "$work/record.json" >"$work/vs.json"
+        code_sha256: $r.provenance.code_sha256}' "$work/record.json" >"$work/vs.json"
     jq -c '[., (.code_sha256 = null), (.config = null), (.status = "infeasible" | .code_sha256 = null)],
-        {kernels: [{kernel: "cudnn", code_sha256: null}]}' \
-        "$work/row.json" | gzip >"$work/rows.jsonl.gz"
+        {kernels: [{kernel: "cudnn", code_sha256: null}]}' "$work/row.json" | gzip >"$work/rows.jsonl.gz"
 }
 
 current() { scripts/evidence/evidence_current.sh "$@"; }

@@ -12,8 +12,7 @@ wmma_kernels() {
 @test "M=64 runs in more than 48 KiB of shared memory, right to the last row" {
     for kernel in $(wmma_kernels); do
         ./fa_bench --kernel "$kernel" --m 64 --n 64 --warps 4 --stages 2 --arch sm_89 --device emu --batch 1 --heads 2 \
-            --seq 129 --seeds 1 \
-            --check cpu --quiet --json "$work/r.json"
+            --seq 129 --seeds 1 --check cpu --quiet --json "$work/r.json"
         jq -e '.status == "pass" and .config.m == 64 and .ptxas.smem_total_bytes > 49152' "$work/r.json"
     done
 }

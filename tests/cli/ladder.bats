@@ -26,8 +26,7 @@ rows() { # JQ: true of the rows of the ladder
     [ "$status" -eq 0 ]
     rows 'map({(.kernel): .}) | add | .one.config.m == 16 and .one.config.warps == 8 and .one.vs == null and
         .two.config.m == 32 and .two.config.warps == 4 and .two.vs == "one" and
-        (.two.ratio * 70 - 40 | fabs) < 0.001 and
-        .lib.vs == "two" and (.lib.ratio * 30 - 70 | fabs) < 0.001'
+        (.two.ratio * 70 - 40 | fabs) < 0.001 and .lib.vs == "two" and (.lib.ratio * 30 - 70 | fabs) < 0.001'
 }
 
 @test "without a leaderboard of the problem the rules give the tile; another board can be named" {

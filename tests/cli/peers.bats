@@ -29,9 +29,10 @@ run = rows.bench_run
 def bench_run(words, folder):
     record = run(words, folder)
     option = lambda name: words[words.index(name) + 1] if name in words else None
-    dtype = option("--dtype") or "fp16"
+    dtype, lengths = option("--dtype") or "fp16", (option("--lengths") or "").split(",")
     record["problem"] = {**peers_torch.DENSE, "dim_v": 64, "flop": 1e6, "bytes": 1e6, **record.get("problem", {}),
-        "page_size": option("--page-size"), "dtype": dtype, "kv_dtype": dtype, "causal": "--causal" in words}
+        "page_size": option("--page-size"), "dtype": dtype, "kv_dtype": dtype, "causal": "--causal" in words,
+        "lengths": {"q": lengths, "kv": lengths} if lengths[0] else None}
     return record
 class Inputs:
     def __init__(self, problem, seed, like=None):
@@ -123,6 +124,14 @@ both_rows() { # FILTER of each of the two rows; $p has its peers by their names
 @test "without --kernel the last rung that serves the problem" {
     BAD_ARGS='--kernel two --seq 512' BAD_STATUS=infeasible run -0 peers
     jq -es 'map([.kernel, .p50_us]) == [["one", 50], ["two", 90]]' "$rows"
+}
+
+@test "lengths: FlashAttention 2 where the line names a kernel; where all are equal ours without them" {
+    printf '%s\n' '--kernel two --lengths 9,9' '--lengths 9,8' >"$work/problems"
+    run -0 peers --kernel one
+    jq -es 'map([.peers[].peer]) == [["fa4", "cudnn", "fa3", "fa2", "dense"], ["fa4", "cudnn", "fa3"]] and
+        (.[0] | .ratio == 0.9 and (.peers[4] | .version == "two 16x64" and .solo_us == 90 and .ratio == 1.2))' "$rows"
+    grep -q -- '^--kernel two --batch 2 --seq 512 --seq-kv 512 --seeds 1' "$STUB/commands"
 }
 
 # bats test_tags=slow

@@ -354,11 +354,16 @@ for name, has in (("flash_attn", {}), ("flash_attn.cute", {}), ("flash_attn.cute
     sys.modules[name].__dict__.update(has)
 peers_calls.room = lambda inputs: "room"
 capability = [9, 0]
-peers_calls.torch = Fake(full_like=lambda of, value: value, stack=lambda of, dim: T("kv"), uint8="uint8",
+given = lambda name, *a, **k: name
+peers_calls.Graph = lambda inputs: Fake(rows=given, numbers=given, plan=lambda o: lambda: o, graph=Fake(
+    sdpa=said("16 bits", ("o", None)), sdpa_fp8=said("FP8", ("o", None))), frontend=Fake(diagonal_alignment=Fake(
+    BOTTOM_RIGHT="bottom right")))
+peers_calls.torch = Fake(full_like=lambda of, value: value, stack=lambda of, dim: T("kv"), uint8="uint8", full=given,
+    empty_like=given,
     cuda=Fake(get_device_capability=lambda: tuple(capability)), __version__="made up",
     nn=Fake(functional=Fake(scaled_dot_product_attention=said("sdpa"))), backends=Fake(cudnn=Fake(version=lambda: 9)))
 sys.modules.update({"torch": Fake(nn=None), "torch.nn": None, "torch.nn.attention": Fake(
-    SDPBackend=Fake(FLASH_ATTENTION="flash", CUDNN_ATTENTION="cuDNN", EFFICIENT_ATTENTION="efficient", MATH="math"),
+    SDPBackend=Fake(CUDNN_ATTENTION="cuDNN", EFFICIENT_ATTENTION="efficient", MATH="math"),
     sdpa_kernel=lambda backends: (print(*backends), contextlib.nullcontext())[1])})
 def ask(peers, window=None, lengths=None, paged=False, causal=True, sinks=None, op="forward", dtype="fp16", q=1,
         kv=None, **more):
@@ -370,7 +375,7 @@ def ask(peers, window=None, lengths=None, paged=False, causal=True, sinks=None, 
         kv_heads=2, group=2, batch=2, causal=causal, dtype=dtype, dtype_kv=problem["kv_dtype"], q_lengths=[q, q],
         kv_lengths=[9, 8], table=T("table") if paged else None, descale={"q": 0.25, "k": 0.5, "v": 1.0},
         scales={name: T(f"{name}_scale") for name in "qkv"}, seen=lambda output: output, flat=lambda x: T(x.name),
-        type_of=lambda name: T("type"), outputs=lambda: [T("dq"), T("dk"), T("dv")])
+        empty=T, type_of=lambda name: T("type"), outputs=lambda: [T("dq"), T("dk"), T("dv")])
     it.more, it.backward = dict(zip(["window_left", "window_right"], peers_inputs.bounds_of(problem))), op == "backward"
     it.features, it.kv_lengths = bool(window or lengths or paged), kv or it.kv_lengths
     for peer in peers.split():
@@ -397,7 +402,14 @@ def op(name, *needed):
     return call
 def ops(name, *needed):
     return Fake(bwd=said(f"{name} bwd"), **{x: op(f"{name} {x}", *needed) for x in ("fwd", "get_scheduler_metadata")})
-peers_calls.torch.ops = Fake(flash_attn_3=ops("own"))
+peers_calls.torch.ops = Fake(flash_attn_3=ops("own"), aten=Fake(_flash_attention_forward=said("fa2 fwd", [T("o")])))
+ask("fa2", lengths={"q": 1}, causal=False, window=[-1, 3])
+ask("fa2", window=[7, 0])
+ask("fa2", softcap=5)
+sys.modules["cudnn"] = Fake(__spec__=1)
+for dtype in ("fp16", "e4m3"):
+    ask("cudnn", dtype=dtype, window=[7, 0], q=9, kv=[9, 9])
+ask("cudnn", dtype="e4m3", window=[-1, -1], q=4)
 for carrier, *needed in (("xformers",), ("vllm", ("pack_gqa", "Optional[bool]"), ("sm_margin", "int"))):
     sys.modules[f"fa3_wheels.{carrier}"] = Fake(VERSION=f"of {carrier}", ops=ops(carrier, *needed))
 ask("fa3", window=[7, 0], softcap=5)
@@ -416,7 +428,6 @@ assert peers_calls.version_of("flash_mla") == "of vLLM"
 sys.modules["cudnn"] = None  # PyTorch's own, and cuDNN by it without its frontend
 ask("fa2 cudnn efficient math", kv=[1, 1])
 assert peers_calls.version_of("cudnn") == "cuDNN 9, PyTorch made up"
-ask("fa2", paged=True)
 ask("math", causal=False, kv=[2**26, 1])
 ask("efficient")
 sys.modules["fa3_wheels"] = None
@@ -450,6 +461,15 @@ run q k v q_scale[0] k_scale[0] v_scale[0]
 fmha_v2 (q, kv) CONTIGUOUS_Q_KV room used_kv 1 9 0.0625 1.0 2 cu_q cu_kv mask_mode=causal out_dtype=type window_left=-1
 flashinfer without pages no sinks here, and its FP8 kernels have V as wide as K
 _flash_attn_bwd causal=False deterministic=True lse=lse out=o window_size_left=7 window_size_right=0
+fa2 fwd q[0] k[0] v[0] cu_q cu_kv 1 9 0.0 False False scale=0.5 window_size_right=3
+fa2 fwd q k v None None 1 9 0.0 False False scale=0.5 window_size_left=7 window_size_right=0
+fa2 PyTorch has no softcap and no sinks
+16 bits attn_scale=0.5 diagonal_alignment=bottom right diagonal_band_left_bound=8 diagonal_band_right_bound=0
+generate_stats=False name=sdpa
+FP8 attn_scale=0.5 descale_k=descale_k descale_q=descale_q descale_s=descale_s descale_v=descale_v
+generate_stats=False left_bound=8 name=sdpa right_bound=0 scale_o=scale_o scale_s=scale_s
+FP8 attn_scale=0.5 descale_k=descale_k descale_q=descale_q descale_s=descale_s descale_v=descale_v
+diagonal_alignment=bottom right generate_stats=False name=sdpa right_bound=0 scale_o=scale_o scale_s=scale_s
 own fwd q k v is_causal=False num_splits=0 softcap=5 window_size_left=7 window_size_right=0
 fa3 FlashAttention 3 serves sm_90 only
 xformers fwd q[0] k[0] v[0] cu_seqlens_k=cu_kv cu_seqlens_q=cu_q is_causal=True max_seqlen_k=9 max_seqlen_q=1
@@ -465,15 +485,13 @@ vllm fwd q k v cp_world_size=1 is_causal=True k_descale=0.5 num_splits=0 q_desca
 scheduler_metadata=[o] seqused_k=used_kv sm_margin=0 v_descale=1.0
 vllm fwd q[0] k[0] v[0] cp_world_size=1 cu_seqlens_k=cu_kv cu_seqlens_q=cu_q is_causal=True max_seqlen_k=9
 max_seqlen_q=1 num_splits=1 sm_margin=0 softcap=5
-flash
-sdpa q k v enable_gqa=True is_causal=True scale=0.5
+fa2 fwd q k v None None 1 1 0.0 True False scale=0.5
 cuDNN
 sdpa q k v enable_gqa=True is_causal=True scale=0.5
 efficient
 sdpa q k v enable_gqa=True is_causal=True scale=0.5
 math
 sdpa q k v enable_gqa=True is_causal=True scale=0.5
-fa2 asked for dense attention alone
 math the unfused scores would take too much memory
 efficient torch aligns a causal mask to the top left
 import of flash_attn_interface halted; None in sys.modules
@@ -514,6 +532,8 @@ for problem in (json.loads(line)["problem"] for line in sys.stdin):
         tensor.mul_(1.3)
         assert not it.parity(output)["passed"], problem
         tensor.div_(1.3)
+    if it.dtype == "e4m3":  # O in that type is right, too
+        assert it.parity((output.float() * p.O_FACTOR).to(it.type_of("q")))["passed"], problem
 END
     cat >"$work/runs" <<'END'
 --heads 4 --kv-heads 2 --lengths 5:40,0:7,33:9 --dim 64 --causal --window 7,0 --sinks

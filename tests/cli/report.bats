@@ -95,8 +95,7 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
         '<td class="n" data-v="12.345">12.3</td><td class="n" data-v="13">13.0</td><td>wmma</td><td>m=32</td>' \
         '<b>1.13x</b>as fast as the fastest library, back to back, in pairs: the geometric mean of 41 shapes' \
         '<b>1.50x</b>as fast as the fastest library, each launch after a pause' \
-        '315.3 to 318.0' 'NVIDIA Stub, sm_90, 132 SMs' \
-        '<li><a href="#paces">Peers at both paces</a></li>' \
+        '315.3 to 318.0' 'NVIDIA Stub, sm_90, 132 SMs' '<li><a href="#paces">Peers at both paces</a></li>' \
         'Records: <a href="peers.json">peers.json</a>. No row was looked at: its machine code may be another' \
         '<dd>ladder.jsonl: not looked at' '<td class="n advice" data-v="14.5' ' met</td>'
     # No commit, no red for advice, a peer by its name and version, a picture's colours in the dark.

@@ -75,8 +75,7 @@ records_hold() { # FILE COUNT EXPRESSION...
     records_hold "$work/r.jsonl" 10 \
         'map(.status) | join(" ") == "pass infeasible wrong pass timeout pass wrong not_run pass pass"' \
         '.[1].reason | test("STAGES")' '.[2].reason | test("signal 11|address")' \
-        '.[4].reason | test("3 s while checking")' \
-        'map(.provenance.line) == [range(1; 11)]' \
+        '.[4].reason | test("3 s while checking")' 'map(.provenance.line) == [range(1; 11)]' \
         'map(select(.status == "pass") | .provenance.seed) == [42, 1, 2, 42, 3]'
 }
 

@@ -61,8 +61,7 @@ for name in "${only[@]}"; do
         fi
         "$build/fuzz/fuzz_$name" -dict="$build/fuzz/words.dict" "${limit[@]}" -timeout=10 \
             -max_len=8192 -print_final_stats=1 \
-            -artifact_prefix="$build/fuzz/crash-$name-" "$grown/$name" "$seeds" >"$log" \
-            2>&1 || code=$?
+            -artifact_prefix="$build/fuzz/crash-$name-" "$grown/$name" "$seeds" >"$log" 2>&1 || code=$?
     fi
     runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log" | tail -n 1)
     if [[ $code -eq 0 && ${runs:-0} -gt 0 ]]; then

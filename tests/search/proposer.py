@@ -20,8 +20,7 @@ PROPOSALS = [
     ("--m 64 --warps 2", SCALE, MAXIMUM),
     ("--m 4096 --warps 2", SCALE, MAXIMUM),  # infeasible
     ("--m 64 --warps 4", SCALE, MAXIMUM),  # the best there is
-    ("--m 128 --warps 4", SCALE, MAXIMUM),
-    ("--m 64 --warps 8", SCALE, MAXIMUM),
+    ("--m 128 --warps 4", SCALE, MAXIMUM), ("--m 64 --warps 8", SCALE, MAXIMUM),
 ]
 LINES = [r"// fa_bench: .*", r" *s \*= p\.scale.*;", r" *float m = .*, l = 0\.0f.*"]
 

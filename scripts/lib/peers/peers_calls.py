@@ -1,13 +1,14 @@
 """Peers on tensors of peers_inputs.Inputs. CALLS has a function for each: it gives what is timed, a call without
-arguments that gives O, or dQ, dK and dV; where O is not as ours, also what makes it so, which is not timed. What a peer
-does not serve is an exception, whose first line is the reason in its row. What each is given: docs/peers.md."""
+arguments that gives O, or dQ, dK and dV. What a peer does not serve is an exception, whose first line is the reason in
+its row. What each is given: docs/peers.md."""
 import functools
 import importlib.metadata
 import importlib.util
 import math
 
+from peers_inputs import O_FACTOR
+
 WORKSPACE_BYTES = 512 * 2**20
-O_FACTOR = 64.0  # cuDNN's O is FP8 where Q is
 MATH_SCORES = 2**28  # the unfused backend keeps batch*heads*seq*seq scores several times over
 torch = None
 carried = {}  # of what is called out of another package's wheel: its version
@@ -38,8 +39,6 @@ def sdpa(inputs, backend):
     """That by one of its backends."""
     from torch.nn.attention import SDPBackend, sdpa_kernel
     sizes = (inputs.batch, inputs.heads, max(inputs.q_lengths), max(inputs.kv_lengths))
-    if inputs.features:
-        raise RuntimeError("asked for dense attention alone")
     if inputs.causal and sizes[2] != sizes[3]:
         raise RuntimeError("torch aligns a causal mask to the top left")
     if backend == "MATH" and math.prod(sizes) > MATH_SCORES:
@@ -162,18 +161,18 @@ def fa3(inputs):
 
 def fa2(inputs):
     """FlashAttention 2 as PyTorch has it. Its gradients read the random state of its own forward."""
-    if not inputs.backward:
-        return sdpa(inputs, "FLASH_ATTENTION")
-    if inputs.problem["softcap"]:
-        raise RuntimeError("PyTorch has no softcap")
     lengths, (left, right) = inputs.problem["lengths"], window_of(inputs, -1)
+    if inputs.problem["softcap"] or inputs.sinks is not None:
+        raise RuntimeError("PyTorch has no softcap and no sinks")
     options = {"scale": inputs.scale, "window_size_left": left, "window_size_right": right}
-    q, k, v, o, dout = (inputs.tokens(x) for x in (inputs.q, inputs.k, inputs.v, inputs.o, inputs.dout))
-    lse, starts = (inputs.lse[0], (inputs.cu_q, inputs.cu_kv)) if lengths else (inputs.lse, (None, None))
-    causal = inputs.causal and inputs.more["window_left"] < 0
+    q, k, v = map(inputs.tokens, (inputs.q, inputs.k, inputs.v))
+    starts, causal = (inputs.cu_q, inputs.cu_kv) if lengths else (None, None), inputs.causal and left < 0
     more = (*starts, max(inputs.q_lengths), max(inputs.kv_lengths), 0.0, causal)
-    _, _, seed, offset, _ = torch.ops.aten._flash_attention_forward(q, k, v, *more, False, **options)
-
+    forward = functools.partial(torch.ops.aten._flash_attention_forward, q, k, v, *more, False, **options)
+    if not inputs.backward:
+        return lambda: inputs.seen(forward()[0])
+    (_, _, seed, offset, _), lse = forward(), inputs.lse[0] if lengths else inputs.lse
+    o, dout = map(inputs.tokens, (inputs.o, inputs.dout))
     torch.utils.deterministic.fill_uninitialized_memory = False
 
     def call():
@@ -257,14 +256,14 @@ def cudnn(inputs):
     left, right = inputs.more["window_left"], inputs.more["window_right"]
     if right == 0 and left < 0 and max(inputs.q_lengths) == 1:
         right = -1  # it sees all
-    if left >= 0 or right >= 0:
+    fp8, longest_q, longest_kv = inputs.dtype == "e4m3", max(inputs.q_lengths), max(inputs.kv_lengths)
+    if (left >= 0 or right >= 0) and not (fp8 and longest_q == longest_kv):  # which it has top left alone on Hopper
         options["diagonal_alignment"] = made.frontend.diagonal_alignment.BOTTOM_RIGHT
     if left >= 0:
-        options["diagonal_band_left_bound"] = left + 1
+        options["left_bound" if fp8 else "diagonal_band_left_bound"] = left + 1
     if right >= 0:
-        options["diagonal_band_right_bound"] = right
+        options["right_bound" if fp8 else "diagonal_band_right_bound"] = right
     starts_q, starts_kv = (inputs.cu_q, inputs.cu_kv) if lengths else (None, None)
-    longest_q, longest_kv = max(inputs.q_lengths), max(inputs.kv_lengths)
     q = made.rows("q", inputs.q, starts_q, longest_q)
     if inputs.table is not None:
         starts_kv, table = None, inputs.table[:, None, :, None]
@@ -284,7 +283,7 @@ def cudnn(inputs):
             use_deterministic_algorithm=problem["deterministic"], **options)
         for name, memory, tensor in zip(("dQ", "dK", "dV"), outputs, gradients):
             made.rows(name, memory, None, 0, tensor)
-    elif inputs.dtype == "e4m3":
+    elif fp8:
         one = lambda name, value: made.numbers(name, torch.full((1,), value, device=inputs.q.device))
         scales = {f"descale_{name}": one(f"descale_{name}", inputs.descale[name]) for name in "qkv"}
         o, _, *largest = made.graph.sdpa_fp8(
@@ -298,8 +297,7 @@ def cudnn(inputs):
         outputs = inputs.empty("o")
     if not inputs.backward:
         made.rows("o", outputs, starts_q, longest_q, o)
-    call = made.plan(outputs)
-    return (call, lambda output: output.float() / O_FACTOR) if inputs.dtype == "e4m3" else call
+    return made.plan(outputs)
 
 
 def closed_left(inputs):

@@ -9,6 +9,7 @@ FEATURES = {"varlen": 1, "window": 2, "paged": 8, "softcap": 0x10, "sink": 0x20,
 DESCALE = {"q": 0.25, "k": 0.5, "v": 1.0}  # V's is 1, since FlashInfer multiplies O by another in a launch of its own
 TOLERANCE = {"fp16": 1e-3, "bf16": 8e-3, "e4m3": 0.128}  # |O - R| <= t + t |R|, as fa_bench has it
 GRADIENT = {"fp16": (6e-4, 0.01, 1e-3), "bf16": (5e-3, 0.08, 8e-3)}  # of rms: all errors', one's; of the element
+O_FACTOR = 64.0  # of an O in E4M3, as cuDNN has it where Q is
 ROWS, HEADS = 48, 4  # compared with FP64, of each of so many heads and of every sequence's ends
 SCORES = 2**25  # of one product in FP64
 QUERIES, KV = ("q", "o", "dout"), ("k", "v")
@@ -275,12 +276,13 @@ class Inputs:
 
     def parity(self, output, some=True):
         """|O - exact| within the type's tolerance, on some rows of some heads of every sequence; with FP8 the root mean
-        square error within what P in E4M3 costs, too; gradients by two rules of docs/backward.md. NaN fails."""
+        square error within what P (and O) in E4M3 cost; gradients by two rules of docs/backward.md. NaN fails."""
         if self.backward:
             return self.gradient_parity(output)
         if tuple(output.shape) != self.size_of("o"):
             return {"passed": False, "reference": "torch_fp64", "rows_checked": 0, "max_abs_err": None}
-        output = output.to(device)
+        output, narrow = output.to(device), output.dtype == torch.float8_e4m3fn
+        output = output.float() / O_FACTOR if narrow else output
         worst, ok, checked, squares = 0.0, True, 0, torch.zeros(3, dtype=torch.float64, device=device)
         for sequence, heads, rows, _ in self.drawn(some):
             for head in heads:
@@ -290,6 +292,8 @@ class Inputs:
                 worst = max(worst, float(error.abs().nan_to_num(math.inf).max()))
                 checked += len(rows)
                 if rounded is not None:
+                    if narrow:
+                        rounded = (rounded * O_FACTOR).to(torch.float8_e4m3fn).double() / O_FACTOR
                     squares += torch.stack([x.square().sum() for x in (error, rounded - exact, exact)])
         verdict = {"reference": "torch_fp64", "rows_checked": checked,
                    "max_abs_err": worst if math.isfinite(worst) else None}

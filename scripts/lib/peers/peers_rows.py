@@ -3,9 +3,9 @@
 
 The bench makes the kernel's cubin and its record; the peers and the kernel then run on the same tensors
 (peers_inputs.py, peers_calls.py), are each compared with FP64 first, and are timed alone and in blocks A B B A
-(peers_torch.py). A peer that is wrong, refuses or is not here says so in its row. Two peers are ours on another
-problem: "contiguous", the same without pages, and "16bit", the same values without FP8. A library is timed and paired
-by the bench. A line may name its --kernel.
+(peers_torch.py). A peer that is wrong, refuses or is not here says so in its row. Three peers are ours on another
+problem: "contiguous", the same without pages, "dense", without lengths where all are equal, and "16bit", the same
+values without FP8. A library is timed and paired by the bench. A line may name its --kernel.
 The work is a process of its own: where a peer takes it along, or needs longer than --limit, its row says so and
 another process goes on behind it. Rows: one JSON object a line.
 Exit: 0, 1 our kernel failed, 2 usage, 4 not run (no PyTorch, no GPU), 6 no record, or a process that ends before it
@@ -28,7 +28,7 @@ import peers_calls
 import peers_inputs
 import peers_torch
 
-PEERS = (*peers_calls.CALLS, "contiguous", "16bit")
+OURS = ("contiguous", "dense", "16bit")
 PAIR = ("ratio", "ratio_ci95", "blocks")
 NO_RECORD = 5  # the exit of a process whose bench wrote none
 
@@ -73,8 +73,8 @@ def timed(make, *given):
     return {**make(*given), "seconds": round(time.monotonic() - began, 1)}
 
 
-def peers_of(problem):
-    """Those that serve its kind of problem somewhere; of the others none is asked."""
+def peers_of(problem, named):
+    """Those that serve its kind of problem somewhere; of the others none is asked. named: the line names a kernel."""
     if peers_inputs.features_of(problem) == 0:
         return "fa4", "cudnn", "fa3", "fa2", "efficient", "math"
     if problem["op"] == "backward":
@@ -83,7 +83,9 @@ def peers_of(problem):
         return "cudnn", "fa3", "flashinfer", "fmha_v2", "16bit"
     wide = ("16bit",) if problem["kv_dtype"] == "e4m3" else ()
     if problem["page_size"] is None:
-        return "fa4", "cudnn", "fa3", *wide
+        lengths = problem["lengths"] or {"q": ()}
+        even = ("dense",) if {len(set(lengths[name])) for name in lengths} == {1} else ()
+        return "fa4", "cudnn", "fa3", *(("fa2",) if named else ()), *even, *wide
     peers = ("fa3", "flashinfer", "flash_mla") if problem["v_in_k"] else ("fa4", "cudnn", "fa3", "flashinfer")
     return *peers, "contiguous", *wide
 
@@ -125,12 +127,12 @@ def ours_on(line, inputs, arguments, folder):
 def made_by(peer, line, inputs, arguments, folder):
     """A peer's version, its verdict, its graph and how many calls that holds."""
     if peer in peers_calls.CALLS:
-        made = peers_calls.CALLS[peer](inputs)
-        call, finish = made if isinstance(made, tuple) else (made, lambda output: output)
-        return peers_calls.version_of(peer), inputs.parity(finish(call())), lambda: peers_torch.captured(call)
-    line = without(line, "--page-size", "--page-layout") if peer == "contiguous" else \
-        without(line, "--kv-dtype") + " --dtype " + ("bf16" if inputs.dtype == "e4m3" else inputs.dtype)
-    ours, version = ours_on(line, inputs, arguments, folder)
+        call = peers_calls.CALLS[peer](inputs)
+        return peers_calls.version_of(peer), inputs.parity(call()), lambda: peers_torch.captured(call)
+    sizes = " --batch {batch} --seq {seq_q} --seq-kv {seq_kv}".format_map(inputs.problem)
+    other = {"contiguous": without(line, "--page-size", "--page-layout"), "dense": without(line, "--lengths") + sizes,
+             "16bit": without(line, "--kv-dtype") + f" --dtype {'bf16' if inputs.dtype == 'e4m3' else inputs.dtype}"}
+    ours, version = ours_on(other[peer], inputs, arguments, folder)
     return version, ours.parity(), lambda: (ours.graph, ours.calls)
 
 
@@ -244,14 +246,14 @@ def row_of(number, line, arguments, folder):
     if not ours:
         return row
     signal.alarm(0)
-    libraries, asked = wanted_of(row["problem"])
+    libraries, asked = wanted_of(row)
     problem = without(line, "--kernel")
     peers = row["peers"] = [timed(library_row, library, row["kernel"], problem, arguments, folder)
                             for library in libraries]
     stands_for = [peer["peer"] for peer in peers if "solo_us" in peer]
     peers += [timed(beside, peer, number, f"--kernel {row['kernel']} {problem}", ours.inputs, ours, arguments, folder)
               for peer in asked if peer not in stands_for]
-    others = [peer for peer in peers if peer["peer"] not in ("contiguous", "16bit")]
+    others = [peer for peer in peers if peer["peer"] not in OURS]
     ratios = [peer["ratio"] for peer in others if "ratio" in peer]
     alone = [peer["solo_us"] / row["p50_us"] for peer in others if "solo_us" in peer]
     row.update(ratio=min(ratios, default=None), solo_ratio=min(alone, default=None))
@@ -264,18 +266,18 @@ def row_of(number, line, arguments, folder):
     return row
 
 
-def wanted_of(problem):
+def wanted_of(row):
     """The libraries that are asked, which take dense problems alone, and the peers."""
-    libraries = arguments.libraries.splitlines() if peers_inputs.features_of(problem) == 0 else []
-    asked = arguments.peers.split(",") if arguments.peers else PEERS
-    return libraries, [peer for peer in peers_of(problem) if peer in asked]
+    libraries = arguments.libraries.splitlines() if peers_inputs.features_of(row["problem"]) == 0 else []
+    asked = arguments.peers.split(",") if arguments.peers else (*peers_calls.CALLS, *OURS)
+    return libraries, [peer for peer in peers_of(row["problem"], "--kernel" in row["options"]) if peer in asked]
 
 
 def is_known(line, row, folder):
     """Has a row an answer of all that is asked, pairs too, and is it of this very machine code?"""
     if row is None or arguments.again or row["status"] != "pass" or row.get("asked", "") != arguments.asked:
         return False
-    libraries, peers = wanted_of(row["problem"])
+    libraries, peers = wanted_of(row)
     said = {peer["peer"] for peer in row["peers"] if peer["reason"] or arguments.no_pairs or "ratio" in peer}
     if not said.issuperset([*map(name_of, libraries), *peers]):
         return False
