@@ -8,7 +8,7 @@
 #   --seed S         default 1
 #   --problems FILE  a problem a line, as options of fa_bench
 #                    (default: scripts/lib/peers/dense.txt and scripts/lib/pairs/more.txt)
-#   --kernel NAME    default: the last rung of the registry
+#   --kernel NAME    default: the last rung of the registry that serves the first problem
 #   --vs SPEC        a peer as fa_bench --vs takes it; repeatable
 #                    (default: the fused library, and examples/library/build/fa3.so where it is built)
 #   --pace LIST      sustained (default): back to back, as under load
@@ -65,8 +65,8 @@ use_peers "${opt[env]}"
 need_bench
 need_python
 registry=$("$bench" --list-kernels --json -)
-kernel=${opt[kernel]:-$(rungs | tail -n 1)}
-kernel_exists "$kernel" || die 2 "no kernel '$kernel' (fa_bench --list-kernels)"
+[[ -z ${opt[kernel]} ]] || kernel_exists "${opt[kernel]}" ||
+    die 2 "no kernel '${opt[kernel]}' (fa_bench --list-kernels)"
 mapfile -t peers < <(values_of vs)
 if [[ ${#peers[@]} -eq 0 ]]; then
     mapfile -t peers < <(jq -r '[.[] | select(.kind == "library").name] | last' <<<"$registry")
@@ -86,6 +86,15 @@ problems() {
 problems | awk -v lane="$lane" -v lanes="$lanes" '
     /^ *(#|$)/ {next} ++n % lanes == lane % lanes {$1 = $1; print}' >"$work/problems"
 [[ -s $work/problems ]] || die 2 "no problem in lane ${opt[lane]}"
+kernel=${opt[kernel]}
+if [[ -z $kernel ]]; then
+    read -ra first <"$work/problems"
+    while read -r kernel; do
+        status=$("$bench" --kernel "$kernel" "${first[@]}" --compile-only --no-bound --quiet --json - 2>/dev/null |
+            jq -r .status) || true
+        [[ $status == infeasible ]] || break
+    done < <(rungs | tac)
+fi
 
 # How a pace is measured. Later pairs of a problem are checked against attention in FP64 alone.
 declare -A protocol=(

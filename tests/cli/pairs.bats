@@ -32,7 +32,10 @@ pairs() { scripts/evidence/pairs.sh --problems "$work/problems" --vs lib --jobs 
     pairs --pace sustained,rested
     [ "$(grep -c ' vs lib' "$STUB/runs")" -eq 9 ]
     # What is new is compiled first, each kernel once.
-    [ "$(grep -c -- '--compile-only' "$STUB/commands")" -eq 6 ]
+    [ "$(grep -c -- '--compile-only.*--json [^-]' "$STUB/commands")" -eq 6 ]
+    # The last rung that serves the problem.
+    echo "two 16 4" >"$STUB/too_large"
+    [[ $(pairs --dry-run) == "--kernel one --seq 128 "* ]]
 }
 
 @test "two lanes share the problems; their records join without a GPU" {
