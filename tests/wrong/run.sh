@@ -51,8 +51,7 @@ tile_of() { # BASE [OPTIONS]
     case ${1%% *} in
         plain) echo "--m 64" ;;
         mma_plain) echo "--m 32 --n 32 --warps 2 --stages 2" ;;
-        tests/wrong/split_keys | tests/wrong/shared_keys) echo "--m 8" ;;
-        tests/wrong/warp_row) echo "--m 4 --warps 4" ;;
+        tests/wrong/split_keys) echo "--m 8" ;;
         tests/wrong/tiled) echo "--m 32" ;;
         tests/wrong/block_row) echo "--m 1 --warps 2" ;;
         kernels/scalar) echo "--m 8 --n 1 --warps 8 --vec 2" ;;
