@@ -6,20 +6,16 @@
 
 ONE_CASE(no_barrier_there, ARRIVE(b)) /* HERE bad mbarrier */
 
-CASE(initialised_twice)
+ALONE_CASE(initialised_twice)
 {
-    if (t == 0) {
-        INIT(b, 1);
-        INIT(b, 1); /* HERE bad mbarrier */
-    }
+    INIT(b, 1);
+    INIT(b, 1); /* HERE bad mbarrier */
 }
 
-READY_CASE(used_after_its_end)
+READY_ALONE_CASE(used_after_its_end)
 {
-    if (t == 0) {
-        INVAL(b);
-        ARRIVE(b); /* HERE bad mbarrier */
-    }
+    INVAL(b);
+    ARRIVE(b); /* HERE bad mbarrier */
 }
 
 ONE_CASE(count_of_none, INIT(b, 0))           /* HERE bad mbarrier */
@@ -59,12 +55,10 @@ CASE(made_visible_by_a_shuffle)
     }
 }
 
-READY_CASE(one_arrival_too_many)
+READY_ALONE_CASE(one_arrival_too_many)
 {
-    if (t == 0) {
-        EXPECT_BYTES(b, 1024);
-        ARRIVE(b); /* HERE phase overrun */
-    }
+    EXPECT_BYTES(b, 1024);
+    ARRIVE(b); /* HERE phase overrun */
 }
 
 READY_CASE(phases_run_ahead)
@@ -101,12 +95,10 @@ READY_CASE(parity_that_is_none)
     USE(done);
 }
 
-READY_CASE(bytes_out_of_range)
+READY_ALONE_CASE(bytes_out_of_range)
 {
-    if (t == 0) {
-        ADD_BYTES(b, (1 << 20) - 1);
-        ADD_BYTES(b, 16); /* HERE transaction count */
-    }
+    ADD_BYTES(b, (1 << 20) - 1);
+    ADD_BYTES(b, 16); /* HERE transaction count */
 }
 
 READY_CASE(nobody_arrives) { WAIT(b, 0); /* HERE deadlock */ }
@@ -145,28 +137,22 @@ READY_CASE(wrong_barrier)
     WAIT(b + 8, 0); /* HERE deadlock */
 }
 
-READY_CASE(phase_off_by_one)
+FETCHED_CASE(phase_off_by_one)
 {
-    if (t == 0)
-        FETCH(s, p.q, 1024, b);
     WAIT(b, 1); /* HERE deadlock */
     USE(AT(t)); /* HERE data race */
 }
 
-READY_CASE(tries_once)
+FETCHED_CASE(tries_once)
 {
-    if (t == 0)
-        FETCH(s, p.q, 1024, b);
     unsigned done;
     TRY(done, b, 0);
     USE(done);
     USE(AT(t)); /* HERE data race ONLY dr */
 }
 
-READY_CASE(wait_by_one_lane)
+FETCHED_CASE(wait_by_one_lane)
 {
-    if (t == 0)
-        FETCH(s, p.q, 1024, b);
     if (t % 32 == 0)
         WAIT(b, 0);
     USE(__shfl_sync(~0u, t, 0));
@@ -232,10 +218,8 @@ READY_CASE(read_before_the_wait)
     WAIT(b, 0);
 }
 
-READY_CASE(barrier_of_threads_for_a_wait)
+FETCHED_CASE(barrier_of_threads_for_a_wait)
 {
-    if (t == 0)
-        FETCH(s, p.q, 1024, b);
     __syncthreads();
     USE(AT(t)); /* HERE data race */
     WAIT(b, 0);
@@ -270,10 +254,8 @@ READY_CASE(refilled_before_it_is_read)
     }
 }
 
-READY_CASE(freed_by_one_of_two_readers)
+FETCHED_CASE(freed_by_one_of_two_readers)
 {
-    if (t == 0)
-        FETCH(s, p.q, 1024, b);
     if (t < 64) {
         WAIT(b, 0); /* HERE phase overrun; HERE deadlock */
         USE(AT(t)); /* HERE data race */
@@ -303,26 +285,22 @@ READY_ONE_CASE(global_address_of_a_copy, FETCH(s, static_cast<const char *>(p.q)
 READY_ONE_CASE(size_of_a_copy, FETCH(s, p.q, 1000, b))                                          /* HERE misaligned */
 READY_ONE_CASE(box_not_aligned, FETCH_BOX(s + 64, &p.k_map, b, 0))                              /* HERE misaligned */
 
-READY_CASE(box_begins_off_16_bytes)
+READY_ALONE_CASE(box_begins_off_16_bytes)
 {
-    if (t == 0) {
-        EXPECT_BYTES(b, BOX_BYTES);
-        LOAD_AT(s, &p.k_map, b, 36, 0); /* HERE misaligned */
-    }
+    EXPECT_BYTES(b, BOX_BYTES);
+    LOAD_AT(s, &p.k_map, b, 36, 0); /* HERE misaligned */
 }
 
 READY_ONE_CASE(no_tensor_map, FETCH_BOX(s, &p.q_map, b, 0)) /* HERE bad tensor map */
 
-READY_CASE(other_rank)
+READY_ALONE_CASE(other_rank)
 {
-    if (t == 0) {
-        EXPECT_BYTES(b, BOX_BYTES);
-        asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global" /* HERE bad tensor map */
-                     ".mbarrier::complete_tx::bytes [%0], "
-                     "[%1, {%3, %3}], [%2];" ::"r"(s),
-                     "l"(&p.k_map), "r"(b), "r"(0)
-                     : "memory");
-    }
+    EXPECT_BYTES(b, BOX_BYTES);
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global" /* HERE bad tensor map */
+                 ".mbarrier::complete_tx::bytes [%0], "
+                 "[%1, {%3, %3}], [%2];" ::"r"(s),
+                 "l"(&p.k_map), "r"(b), "r"(0)
+                 : "memory");
 }
 
 CASE(copies_that_count_no_arrival)

@@ -19,34 +19,28 @@ COPIED_CASE(changed_without_an_acquire)
         load_box(p, s, b, g); /* HERE missing proxy fence */
 }
 
-COPIED_CASE(changed_and_used_by_one_thread)
+COPIED_ALONE_CASE(changed_and_used_by_one_thread)
 {
-    if (t == 0) {
-        acquire_and_load(p, s, b, g);
-        WAIT(b, 0);
-        REPLACE_ADDRESS(global, g, p.q);
-        load_box(p, s, b, g); /* HERE missing proxy fence */
-    }
+    acquire_and_load(p, s, b, g);
+    WAIT(b, 0);
+    REPLACE_ADDRESS(global, g, p.q);
+    load_box(p, s, b, g); /* HERE missing proxy fence */
 }
 
-COPIED_CASE(released_and_used_by_one_thread)
+COPIED_ALONE_CASE(released_and_used_by_one_thread)
 {
-    if (t == 0) {
-        acquire_and_load(p, s, b, g);
-        WAIT(b, 0);
-        REPLACE_ADDRESS(global, g, p.q);
-        RELEASE(cta);
-        load_box(p, s, b, g); /* HERE missing proxy fence */
-    }
+    acquire_and_load(p, s, b, g);
+    WAIT(b, 0);
+    REPLACE_ADDRESS(global, g, p.q);
+    RELEASE(cta);
+    load_box(p, s, b, g); /* HERE missing proxy fence */
 }
 
-COPIED_CASE(released_before_the_change)
+COPIED_ALONE_CASE(released_before_the_change)
 {
-    if (t == 0) {
-        RELEASE(gpu);
-        REPLACE_ADDRESS(global, g, p.q); /* HERE missing proxy fence */
-        acquire_and_load(p, s, b, g);
-    }
+    RELEASE(gpu);
+    REPLACE_ADDRESS(global, g, p.q); /* HERE missing proxy fence */
+    acquire_and_load(p, s, b, g);
 }
 
 CASE(acquired_before_the_change)

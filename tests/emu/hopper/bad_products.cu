@@ -15,20 +15,16 @@ __device__ void set_up(unsigned char *s_b, unsigned b, int t)
 
 /* Stores: PTX ISA, "cp.async.bulk.commit_group", "wait_group" */
 
-CASE(store_left)
+ALONE_CASE(store_left)
 {
-    if (t == 0) {
-        STORE(&p.v_map, s, 0); /* HERE bulk copy left */
-        COMMIT();
-    }
+    STORE(&p.v_map, s, 0); /* HERE bulk copy left */
+    COMMIT();
 }
 
-CASE(store_not_committed)
+ALONE_CASE(store_not_committed)
 {
-    if (t == 0) {
-        STORE(&p.v_map, s, 0); /* HERE bulk copy left */
-        WAIT_GROUP(0);
-    }
+    STORE(&p.v_map, s, 0); /* HERE bulk copy left */
+    WAIT_GROUP(0);
 }
 
 CASE(store_waited_for_by_another)
@@ -41,25 +37,21 @@ CASE(store_waited_for_by_another)
         WAIT_GROUP(0);
 }
 
-CASE(one_group_too_few)
+SINGLE_CASE(one_group_too_few)
 {
-    if (t == 0 && blockIdx.x == 0) {
-        STORE(&p.v_map, s, 0);
-        COMMIT();
-        STORE(&p.v_map, s + 1024, 8); /* HERE bulk copy left */
-        COMMIT();
-        WAIT_GROUP(1);
-    }
+    STORE(&p.v_map, s, 0);
+    COMMIT();
+    STORE(&p.v_map, s + 1024, 8); /* HERE bulk copy left */
+    COMMIT();
+    WAIT_GROUP(1);
 }
 
-CASE(tile_reused)
+SINGLE_CASE(tile_reused)
 {
-    if (t == 0 && blockIdx.x == 0) {
-        STORE(&p.v_map, s, 0);
-        COMMIT();
-        s_b[5] = 1; /* HERE data race */
-        WAIT_GROUP(0);
-    }
+    STORE(&p.v_map, s, 0);
+    COMMIT();
+    s_b[5] = 1; /* HERE data race */
+    WAIT_GROUP(0);
 }
 
 CASE(tile_reused_by_another)
@@ -72,14 +64,12 @@ CASE(tile_reused_by_another)
     s_b[t] = 1; /* HERE data race */
 }
 
-CASE(read_back_before_it_is_written)
+SINGLE_CASE(read_back_before_it_is_written)
 {
-    if (t == 0 && blockIdx.x == 0) {
-        COPY_OUT(static_cast<unsigned *>(p.o) + 64, s, 1024);
-        COMMIT();
-        WAIT_READ(0);
-        USE(static_cast<unsigned *>(p.o)[70]); /* HERE data race */
-    }
+    COPY_OUT(static_cast<unsigned *>(p.o) + 64, s, 1024);
+    COMMIT();
+    WAIT_READ(0);
+    USE(static_cast<unsigned *>(p.o)[70]); /* HERE data race */
 }
 
 CASE(two_blocks_store_to_one_place) { COPY_OUT_BY_0(); /* HERE data race */ }

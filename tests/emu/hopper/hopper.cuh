@@ -23,6 +23,12 @@ typedef unsigned long long u64;
 #define READY make_barriers(b, t, 1)
 #endif
 #define READY_CASE(name) CASE_BETWEEN(name, READY, (void)0)
+/* Thread 0 alone runs it, of every block, or of block 0. */
+#define ALONE_CASE(name) CASE_BETWEEN(name, if (t != 0) return, (void)0)
+#define READY_ALONE_CASE(name) CASE_BETWEEN(name, READY; if (t != 0) return, (void)0)
+#define SINGLE_CASE(name) CASE_BETWEEN(name, if (t != 0 || blockIdx.x != 0) return, (void)0)
+/* A kilobyte of Q is on its way to s. */
+#define FETCHED_CASE(name) CASE_BETWEEN(name, READY; if (t == 0) FETCH(s, p.q, 1024, b), (void)0)
 /* A statement of thread 0, or of warp 0, is all of the case. */
 #define SHORT_CASE(kind, name, threads, statement) \
     kind(name)                                     \

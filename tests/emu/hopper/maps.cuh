@@ -87,6 +87,7 @@ __device__ __forceinline__ void copy_map_for_all(unsigned char *s_b, unsigned s,
     __syncthreads();
 }
 #define COPIED_CASE(name) CASE_BETWEEN(name, copy_map_for_all(s_b, s, t), (void)0)
+#define COPIED_ALONE_CASE(name) CASE_BETWEEN(name, copy_map_for_all(s_b, s, t); if (t != 0) return, (void)0)
 
 /* Rows 8 and on of its tensor come to s, and complete on barrier b. A macro, so that a report names the case's line. */
 #define load_box(p, s, b, map) FETCH_BOX(s, map, b, 8)

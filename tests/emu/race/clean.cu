@@ -205,16 +205,14 @@ CASE(last_block_of_the_guide)
 
 LAST_WARP_CASE(last_warp_with_fences, (__threadfence(), __syncwarp()), (__syncwarp(), __threadfence()))
 
-CASE(lock_with_fences)
+ALONE_CASE(lock_with_fences)
 {
-    if (t == 0) {
-        while (atomicCAS(&o_g[2], 0u, 1u) != 0)
-            ;
-        __threadfence();
-        o_g[16]++;
-        __threadfence();
-        atomicExch(&o_g[2], 0u);
-    }
+    while (atomicCAS(&o_g[2], 0u, 1u) != 0)
+        ;
+    __threadfence();
+    o_g[16]++;
+    __threadfence();
+    atomicExch(&o_g[2], 0u);
 }
 
 CASE(tickets)
@@ -260,18 +258,16 @@ CASE(sums_by_atomic_cas)
     EXPECT(now <= 1);
 }
 
-CASE(wait_for_the_block_before)
+ALONE_CASE(wait_for_the_block_before)
 {
-    if (t == 0) {
-        while (blockIdx.x > 0 && load_volatile(&o_g[2 + blockIdx.x - 1]) == 0)
-            ;
-        __threadfence();
-        const unsigned before = blockIdx.x > 0 ? o_g[16 + blockIdx.x - 1] : 0;
-        o_g[16 + blockIdx.x] = before + 1;
-        __threadfence();
-        store_volatile(&o_g[2 + blockIdx.x], 1);
-        EXPECT(before == blockIdx.x);
-    }
+    while (blockIdx.x > 0 && load_volatile(&o_g[2 + blockIdx.x - 1]) == 0)
+        ;
+    __threadfence();
+    const unsigned before = blockIdx.x > 0 ? o_g[16 + blockIdx.x - 1] : 0;
+    o_g[16 + blockIdx.x] = before + 1;
+    __threadfence();
+    store_volatile(&o_g[2 + blockIdx.x], 1);
+    EXPECT(before == blockIdx.x);
 }
 
 CASE(barrier_of_the_grid)

@@ -5,8 +5,10 @@
 constexpr int THREADS = 128;
 FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = 4096);
 
-#define CASE(name) \
-    NUMBERED_CASE(name, (const fa_params &p, int *s, unsigned *o_g, int t), (void)0, (void)0, p, s, o_g, t)
+#define CASE_AFTER(first, name) \
+    NUMBERED_CASE(name, (const fa_params &p, int *s, unsigned *o_g, int t), first, (void)0, p, s, o_g, t)
+#define CASE(name) CASE_AFTER((void)0, name)
+#define ALONE_CASE(name) CASE_AFTER(if (t != 0) return, name) /* thread 0 alone runs it */
 
 /* Each thread writes its word of s, and reads that of another; `between` stands between. */
 #define WORDS_CASE(name, between, other) \

@@ -205,18 +205,12 @@ CASE(own_rows_of_global_memory)
 
 /* Between blocks */
 
-CASE(blocks_write_one_word)
-{
-    if (t == 0)
-        o_g[16] = blockIdx.x;
-}
+ALONE_CASE(blocks_write_one_word) { o_g[16] = blockIdx.x; }
 
-CASE(blocks_read_a_neighbour)
+ALONE_CASE(blocks_read_a_neighbour)
 {
-    if (t == 0) {
-        o_g[16 + blockIdx.x] = 1;
-        USE((int)o_g[16 + (blockIdx.x + 1) % gridDim.x]);
-    }
+    o_g[16 + blockIdx.x] = 1;
+    USE((int)o_g[16 + (blockIdx.x + 1) % gridDim.x]);
 }
 
 CASE(blocks_add_in_place)
@@ -228,16 +222,14 @@ CASE(blocks_add_in_place)
 LAST_BLOCK_CASE(last_block_without_fence, __syncthreads())
 LAST_BLOCK_CASE(last_block_with_a_block_fence, (__syncthreads(), FENCE_OF_0(__threadfence_block)))
 
-CASE(fence_before_the_data)
+ALONE_CASE(fence_before_the_data)
 {
-    if (t == 0) {
+    __threadfence();
+    o_g[16 + blockIdx.x] = 1;
+    if (atomicAdd(&o_g[2], 1u) == gridDim.x - 1) {
         __threadfence();
-        o_g[16 + blockIdx.x] = 1;
-        if (atomicAdd(&o_g[2], 1u) == gridDim.x - 1) {
-            __threadfence();
-            for (unsigned i = 0; i < gridDim.x; i++)
-                USE((int)o_g[16 + i]);
-        }
+        for (unsigned i = 0; i < gridDim.x; i++)
+            USE((int)o_g[16 + i]);
     }
 }
 
@@ -249,50 +241,38 @@ LAST_WARP_CASE(last_warp_by_a_shuffle, (__threadfence(), __syncwarp()), __thread
 LAST_WARP_CASE(last_warp_without_writers_fence, __syncwarp(), (__syncwarp(), __threadfence()))
 LAST_WARP_CASE(last_warp_of_lanes_apart, __threadfence(), (__syncwarp(), __threadfence()))
 
-CASE(atomics_of_a_block_between_blocks)
+ALONE_CASE(atomics_of_a_block_between_blocks) { atomicAdd_block(&o_g[2], 1u); }
+
+ALONE_CASE(every_block_resets_the_counter)
 {
-    if (t == 0)
-        atomicAdd_block(&o_g[2], 1u);
+    atomicAdd(&o_g[2], 1u);
+    __threadfence();
+    o_g[2] = 0;
 }
 
-CASE(every_block_resets_the_counter)
+ALONE_CASE(lock_without_fences)
 {
-    if (t == 0) {
-        atomicAdd(&o_g[2], 1u);
-        __threadfence();
-        o_g[2] = 0;
-    }
+    while (atomicCAS(&o_g[2], 0u, 1u) != 0)
+        ;
+    o_g[16]++;
+    atomicExch(&o_g[2], 0u);
 }
 
-CASE(lock_without_fences)
+ALONE_CASE(two_locks_for_one_word)
 {
-    if (t == 0) {
-        while (atomicCAS(&o_g[2], 0u, 1u) != 0)
-            ;
-        o_g[16]++;
-        atomicExch(&o_g[2], 0u);
-    }
+    unsigned *lock = &o_g[2 + blockIdx.x % 2];
+    while (atomicCAS(lock, 0u, 1u) != 0)
+        ;
+    __threadfence();
+    o_g[16]++;
+    __threadfence();
+    atomicExch(lock, 0u);
 }
 
-CASE(two_locks_for_one_word)
+ALONE_CASE(volatile_data_between_blocks)
 {
-    if (t == 0) {
-        unsigned *lock = &o_g[2 + blockIdx.x % 2];
-        while (atomicCAS(lock, 0u, 1u) != 0)
-            ;
-        __threadfence();
-        o_g[16]++;
-        __threadfence();
-        atomicExch(lock, 0u);
-    }
-}
-
-CASE(volatile_data_between_blocks)
-{
-    if (t == 0) {
-        store_volatile(&o_g[16 + blockIdx.x], 1);
-        USE((int)load_volatile(&o_g[16 + (blockIdx.x + 1) % gridDim.x]));
-    }
+    store_volatile(&o_g[16 + blockIdx.x], 1);
+    USE((int)load_volatile(&o_g[16 + (blockIdx.x + 1) % gridDim.x]));
 }
 
 RACE_KERNEL
