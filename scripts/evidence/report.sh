@@ -75,7 +75,8 @@ with_tables() { # PAGE
         [[ $text == *"<!-- $name:begin"* ]] || continue
         ! unchecked "$name" <<<"$text" || continue
         progress "the table $name of $1"
-        table=$("${name}_table") # on its own line: a table that cannot be made ends the script
+        # On its own line: a table that cannot be made ends the script. Prose has 120 columns.
+        table=$("${name}_table" | sed -E '/^[^|].{120}/{s/(.{1,120})( |$)/\1\n/g;s/\n$//}')
         text=$(with_table "$name" "$table" <<<"$text")
     done
     progress
