@@ -20,7 +20,10 @@ typedef float fa_f32;
 typedef long long fa_i64;
 
 /* How many blocks a launch has. A unit of work is one tile: `m` query rows of one (batch, head), times `splits`.
- * With pack_heads the rows are those of all query heads of one (batch, kv_head). */
+ * With pack_heads the rows are those of all query heads of one (batch, kv_head). With lengths (start_q) a head has
+ * tiles_m = floor((total_q + batch * (m - 1)) / m) tiles, enough for those of all its sequences, and a launch
+ * tiles_m * heads * splits blocks (with FA_GRID_KEYS the same of total_kv and n): look up a tile's sequence. With a
+ * cluster that does not divide `splits` the tiles of a head fill whole clusters: those past tiles_m are empty. */
 enum {
     FA_GRID_TILES = 0,      /* blocks = ceil(seq_q / m) * heads * batch * splits, in grid.x */
     FA_GRID_PERSISTENT = 1, /* blocks = min(that, sm_count * blocks_per_sm) */

@@ -42,7 +42,7 @@ set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/lib/common.sh
-opt=([out]=build/gate [jobs]=$(nproc) [seconds]=0 [resume]='' [source]='' [draws]="" [seed]="" [shrink]=30
+opt=([out]='' [jobs]=$(nproc) [seconds]=0 [resume]='' [source]='' [draws]="" [seed]="" [shrink]=30
     [dtype]=fp16)
 flag=([require-gpu]=0 [sanitize]=0 [race]=0 [conform]=0 [quick]=0 [dry-run]=0 [fail-fast]=0)
 many=([kernel]='' [library]='')
@@ -52,7 +52,12 @@ parse_options "$@"
 need_number 1 jobs
 for name in draws seed; do [[ -z ${opt[$name]} ]] || need_number 0 "$name"; opt[$name]=${opt[$name]:--1}; done
 need_number 0 seconds shrink
-mapfile -t libraries < <(values_of library)
+[[ -z ${FA_BENCH:-} ]] || bench=$(from_caller "$FA_BENCH")
+for name in out source resume; do opt[$name]=$(from_caller "${opt[$name]}"); done
+opt[out]=${opt[out]:-build/gate}
+for ((i = 1; i < ${#more[@]}; i++)); do [[ ${more[i - 1]} != --include ]] || more[i]=$(from_caller "${more[i]}"); done
+mapfile -t libraries < <(values_of library | while read -r name; do from_caller "$name"; done)
+[[ ${#libraries[@]} -eq 0 ]] || many[library]=$(printf '%s\n' "${libraries[@]}")$'\n'
 modes=$((flag[sanitize] + flag[race] + flag[conform]))
 [[ $modes -le 1 ]] || die 2 "one of --sanitize, --race, --conform"
 [[ -z ${opt[source]} || -z ${many[kernel]} ]] || die 2 "--source or --kernel, not both"

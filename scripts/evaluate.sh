@@ -74,7 +74,7 @@ content_key() {
         # Without names, and the size of each, so that no two lists of files read the same.
         { stat -Lc %s "${files[@]}"; cat "${files[@]}"; } 2>/dev/null || true
         echo "${opt[incumbent]}|${opt[score]}|${opt[stages]}|${opt[arch]}|${more[*]}|${CUDA_VISIBLE_DEVICES-all}"
-    } | sha256sum
+    } | sha256sum 2>/dev/null
     shopt -u nullglob
 }
 answer() { # stdin: the score
@@ -83,6 +83,7 @@ answer() { # stdin: the score
 }
 
 key=$(content_key)
+[[ -n $key ]] || die 4 "NOT-RUN: no sha256sum"
 caches=${HOME:+$HOME/.cache}
 [[ ${XDG_CACHE_HOME:-} != /* ]] || caches=$XDG_CACHE_HOME # without either there is no cache
 cached=${caches:+$caches/fa_bench_scores/${key%% *}.json}

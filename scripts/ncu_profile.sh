@@ -13,9 +13,10 @@
 # 4 NOT-RUN (no ncu, no GPU, no permission, or a metric missing).
 set -euo pipefail
 
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
-. scripts/lib/common.sh
-opt=([out]=build/ncu [thresholds]=$lib/ncu/thresholds.json [import]='' [record]='')
+here=$(dirname "${BASH_SOURCE[0]}") # paths are below the caller's folder, so that one stays
+. "$here/lib/common.sh"
+bench=${FA_BENCH:-$here/../fa_bench}
+opt=([out]=$here/../build/ncu [thresholds]=$lib/ncu/thresholds.json [import]='' [record]='')
 flag=([dry-run]=0)
 arguments=all
 parse_options "$@"
@@ -60,7 +61,7 @@ if [[ -n $import ]]; then
     result=$work/result
     code=0
     judge "$import" "$record" "$result" || code=$?
-    [[ $out == build/ncu ]] || { mkdir -p "$out" && cp "$result" "$out/$(basename "$import" .csv).json"; }
+    [[ $out == "$here/../build/ncu" ]] || { mkdir -p "$out" && cp "$result" "$out/$(basename "$import" .csv).json"; }
     exit "$code"
 fi
 

@@ -95,6 +95,9 @@ parse_options() {
 is_of_bench() { # --NAME[=VALUE]
     grep -qF "(\"$(sed -E 's/^--|=.*//g' <<<"$1")\"," "$lib/../../src/input/options.def"
 }
+from_caller() { # PATH: below the folder in which a script was started that has changed it
+    if [[ -z $1 || $1 == /* || $OLDPWD -ef . ]]; then echo "$1"; else echo "$OLDPWD/$1"; fi
+}
 values_of() { # NAME: the values of a repeatable option, a line each
     printf '%s' "${many[$1]}"
 }

@@ -93,23 +93,28 @@ static void put_place(const char *log, const char *error, char *text, size_t siz
 
 bool fa_log_static_assert(const char *log, char *sentence, size_t size)
 {
+    static const char failed[] = "static assertion failed", with[] = " with \"";
     char place[1100] = "";
     for (const char *line = log; line != NULL; line = next_line(line)) {
-        const char *edg = strstr(line, "static assertion failed with \"");
-        const char *gnu = strstr(line, "static assertion failed: ");
-        const char *end = line + line_length(line);
-        if (edg != NULL && edg < end) {
-            edg += strlen("static assertion failed with \"");
-            end -= end > edg && end[-1] == '"';
-            snprintf(sentence, size, "%.*s", (int)(end - edg), edg);
-            return true;
-        }
-        if (gnu != NULL && gnu < end) {
-            gnu += strlen("static assertion failed: ");
+        const char *said = strstr(line, failed), *end = line + line_length(line);
+        if (said == NULL || said >= end)
+            continue;
+        said += strlen(failed);
+        if (strncmp(said, with, strlen(with)) == 0) {
+            said += strlen(with);
+            end -= end > said && end[-1] == '"';
+        } else {
+            said += strncmp(said, ": ", 2) == 0 ? 2 : 0;
             put_place(log, line, place, sizeof place);
-            snprintf(sentence, size, "%.*s%s", (int)(end - gnu), gnu, place);
-            return true;
         }
+        if (said < end) {
+            snprintf(sentence, size, "%.*s%s", (int)(end - said), said, place);
+        } else { /* the source follows, of g++ behind its number and a bar */
+            const char *source = next_line(line) != NULL ? next_line(line) : "";
+            source += strspn(source, " 0123456789|");
+            snprintf(sentence, size, "without a sentence: %.*s", (int)line_length(source), source);
+        }
+        return true;
     }
     return false;
 }

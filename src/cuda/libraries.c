@@ -101,6 +101,9 @@ static fa_status describe(const fa_spec *spec, const fa_library_question *questi
         return fa_refuse(why, FA_INFEASIBLE, "%s: %s", facts->name, refusal);
     if (answer.workspace_bytes < 0)
         return fa_refuse(why, FA_ERROR, "%s asks for a workspace of %lld bytes", facts->name, answer.workspace_bytes);
+    if (answer.abi >= 3 && (answer.needs & ~(FA_NEEDS_WHOLE_N * 2 - 1)) != 0)
+        return fa_refuse(why, FA_ERROR, "%s has needs that this fa_bench does not know: %#x", facts->name,
+                         (unsigned)answer.needs);
     facts->nondeterministic = answer.nondeterministic != 0;
     facts->writes_lse = answer.writes_lse != 0;
     facts->serves_bf16 = answer.serves_bf16 != 0;

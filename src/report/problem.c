@@ -50,9 +50,9 @@ static void put_bits(cJSON *object, const char *key, const char *words, int32_t 
 {
     cJSON *list = cJSON_AddArrayToObject(object, key);
     char word[32];
-    for (int bit = 0; bit < 31; bit++)
+    for (int bit = 0; fa_word(words, bit, word)[0] != '\0'; bit++)
         if (bits >> bit & 1)
-            cJSON_AddItemToArray(list, cJSON_CreateString(fa_word(words, bit, word)));
+            cJSON_AddItemToArray(list, cJSON_CreateString(word));
 }
 
 void fa_report_contract(cJSON *object, const fa_candidate_record *candidate)

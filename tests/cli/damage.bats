@@ -214,4 +214,6 @@ refuses_each() { # SCRIPT NAME KIND NEED COMMAND...
     for script in peers.sh evo_sweep.sh evidence/pairs.sh evidence/l4.sh; do
         PATH=$work/bin refused 4 "$(basename $script): NOT-RUN: no python3" scripts/$script
     done
+    rm "$work/bin/sha256sum" # its sums tell one candidate's score from another's
+    PATH=$work/bin refused 4 "evaluate.sh: NOT-RUN: no sha256sum" scripts/evaluate.sh examples/plain.cu
 }

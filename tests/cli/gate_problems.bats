@@ -93,6 +93,8 @@ END
 @test "--source takes a file, and no kernel beside it" {
     refused 2 "--source or --kernel" scripts/ci_gate.sh --source examples/plain.cu --kernel mma
     refused 2 "a file that can be read" scripts/ci_gate.sh --source "$work/none.cu"
+    (cd tests && ../scripts/ci_gate.sh --source features/plain.cu --draws 0 --dry-run) >"$work/runs"
+    grep -q '^plain|' "$work/runs" # paths are below the caller's folder
 }
 
 @test "shared memory that is read before it is written does not repeat, where a comparison hides NaN" {

@@ -332,7 +332,7 @@ no_folder_in_work() { [[ -z $(find "$work/cache" -name 'building.*') ]]; }
 
 @test "constants of a kernel that are negative or unknown are refused" {
     for constant in '.smem_dynamic_bytes = -4' '.grid = 7' '.blocks_per_sm = -1' '.workspace_bytes_fixed = -8' \
-        '.nondeterministic = 3'; do
+        '.nondeterministic = 3' '.needs = 64'; do
         sed "s|^FA_KERNEL_INFO(.*|FA_KERNEL_INFO(.threads = FA_M, $constant);|" examples/plain.cu >"$work/k.cu"
         grep -qF -- "$constant" "$work/k.cu"
         run -6 ./fa_bench --source "$work/k.cu" "${small[@]}" --quiet --json "$work/r.json"

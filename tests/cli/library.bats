@@ -107,6 +107,7 @@ prepare() {
     refused 6 "half.so does not export fa_forward" "${bench[@]}" "$work/half.so"
     FA_STUB=old_abi refused 6 "was built for ABI 7 of include/fa_library.h" "${bench[@]}" "$work/stub.so"
     FA_STUB=negative refused 6 "stub asks for a workspace of -1 bytes" "${bench[@]}" "$work/stub.so"
+    FA_STUB=needs refused 6 "stub has needs that this fa_bench does not know: 0x40" "${bench[@]}" "$work/stub.so"
     FA_STUB=two_lines refused 4 "nothing to compile" "${bench[@]}" "$work/stub.so" --json "$work/r.json"
     record_holds "$work/r.json" '.library.name == "a b"'
     echo 'void needed(void); void fa_library_info(void) { needed(); } void fa_forward(void) {}' >"$work/needs.c"

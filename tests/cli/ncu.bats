@@ -28,7 +28,9 @@ END
 }
 
 @test "recorded light: every gate passes, the tensor gate does not apply" {
-    run -0 profile --import tests/golden/ncu_h200_light.csv --record tests/golden/ncu_h200_light.record.json
+    cd tests # paths are below the caller's folder
+    run -0 ../scripts/ncu_profile.sh --import golden/ncu_h200_light.csv --record golden/ncu_h200_light.record.json
+    cd ..
     [[ ${lines[0]} == "light on NVIDIA H200: 1 launch(es) of fa_kernel" ]]
     [[ $output == *"NOT-RUN  tensor pipe active"*"declares no tensor cores"* ]]
     [ "$(grep -c '^PASS' <<<"$output")" -eq 7 ]

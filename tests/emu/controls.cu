@@ -3,6 +3,7 @@
  * emu_case takes one of them: --define CONTROL_NAME=name. */
 #include "conform/conform.cuh"
 
+#include <assert.h>
 #include <mma.h>
 
 using namespace nvcuda;
@@ -231,6 +232,13 @@ CONTROL(trap, 32, 0)
 {
     if (t == 7)
         __trap(); /* HERE */
+    put(p, t, 1);
+}
+
+/* An assertion does not hold. */
+CONTROL(false_assert, 32, 0)
+{
+    assert(t != 7); /* HERE */
     put(p, t, 1);
 }
 

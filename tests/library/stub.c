@@ -27,6 +27,7 @@ void fa_library_info(const fa_library_question *question, fa_library_answer *ans
         snprintf(answer->version, sizeof answer->version, "1.2");
     }
     answer->workspace_bytes = is("negative") ? -1 : 64;
+    answer->needs = is("needs") ? FA_NEEDS_WHOLE_N * 2 : 0;
     answer->writes_lse = !is("no_lse");
     answer->nondeterministic = is("nondeterministic");
     if (is("crash_info"))

@@ -50,6 +50,12 @@ TEST(sentences_of_static_asserts)
     assert_string_equal(text, "light: say \"so\" here");
     assert_true(fa_log_static_assert("a.cu:3:5: error: static assertion failed: M must be 16\n", text, sizeof text));
     assert_string_equal(text, "M must be 16");
+    assert_true(fa_log_static_assert("a.cu:9:1: error: static assertion failed\n    9 | static_assert(M == 1);\n", text,
+                                     sizeof text));
+    assert_string_equal(text, "without a sentence: static_assert(M == 1);");
+    assert_true(fa_log_static_assert("k(9): error: static assertion failed with \"\"\n  static_assert(M == 1, \"\");",
+                                     text, sizeof text));
+    assert_string_equal(text, "without a sentence: static_assert(M == 1, \"\");");
     assert_false(fa_log_static_assert("k.cu(1): error: identifier \"x\" is undefined\n", text, sizeof text));
 }
 

@@ -224,11 +224,7 @@ static inline void __brkpt(FA_EMU_HERE)
 }
 static inline void __builtin_assume(bool) {}
 
-/* assert stops the block like a trap does. */
-#include <assert.h>
-#undef assert
-#define assert(condition) \
-    ((condition) ? (void)0 : fa_emu_now()->api->fail("trap", "assert: " #condition, __FILE__, __LINE__))
+#include "assert.h"
 
 /* from a number to an integer, in the four roundings, and back to the nearest */
 #define FA_EMU_CONVERT(fa_F, f, fa_I, i)                                                                \
