@@ -29,6 +29,7 @@ enum {
     SLACK_BYTES = 262144,  /* no longer looked at, but nobody else's */
     MAX_WORKERS = 64,
     MAX_SEATS = 64,
+    MIXED = 8, /* clusters */
     MAX_SEAT_THREADS = 16384
 };
 
@@ -133,20 +134,30 @@ static uint64_t common_divisor(uint64_t a, uint64_t b)
     return a;
 }
 
-/* Which cluster starts as the i-th. Under the race detector the schedule decides this, too. */
+/* Clusters of which an OS thread has some begun at a time. */
+static uint32_t seats_of(const fa_emu_launch *launch)
+{
+    const uint32_t threads = launch->threads * launch->cluster;
+    const uint32_t room = threads < MAX_SEAT_THREADS ? MAX_SEAT_THREADS / threads : 1;
+    return room < MAX_SEATS ? room : MAX_SEATS;
+}
+
+/* Which cluster starts as the i-th: the schedule decides this, too. Under the race detector it mixes all of them,
+ * otherwise neighbours alone, so that a cluster finds those before it begun. */
 static uint64_t cluster_at(const fa_emu_launch *launch, uint64_t i)
 {
-    const uint64_t count = launch->blocks / launch->cluster;
-    if (!launch->race || launch->grid->schedule == FA_SCHEDULE_ASCENDING ||
-        launch->grid->schedule == FA_SCHEDULE_GREEDY)
+    const uint64_t all = launch->blocks / launch->cluster;
+    const uint64_t mixed = launch->race ? all : seats_of(launch) < MIXED ? 1 : MIXED, from = i / mixed * mixed;
+    const uint64_t count = all - from < mixed ? all - from : mixed;
+    if (launch->grid->schedule == FA_SCHEDULE_ASCENDING || launch->grid->schedule == FA_SCHEDULE_GREEDY)
         return i;
     if (launch->grid->schedule == FA_SCHEDULE_DESCENDING)
-        return count - 1 - i;
+        return from + count - 1 - (i - from);
     uint64_t state = launch->grid->order_seed, step = fa_random_next(&state) % count | 1;
     const uint64_t first = fa_random_next(&state) % count;
     while (common_divisor(step, count) != 1)
         step++;
-    return (uint64_t)(((unsigned __int128)i * step + first) % count);
+    return from + (uint64_t)(((unsigned __int128)(i - from) * step + first) % count);
 }
 
 /* Runs the next cluster, or continues the paused one. False: there is none. */
@@ -174,9 +185,7 @@ static void *work(void *argument)
 {
     fa_emu_launch *launch = argument;
     fa_emu_cluster *seats[MAX_SEATS] = {NULL};
-    const uint32_t threads = launch->threads * launch->cluster;
-    const uint32_t room = threads < MAX_SEAT_THREADS ? MAX_SEAT_THREADS / threads : 1;
-    const uint32_t count = room < MAX_SEATS ? room : MAX_SEATS;
+    const uint32_t count = seats_of(launch);
     bool begun = true;
     fa_emu_preempt_begin(launch);
     while (begun && !atomic_load(&launch->failed)) {

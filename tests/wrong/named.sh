@@ -29,6 +29,7 @@ while IFS=$'\t' read -r _ file base options _; do
     case $base in
         kernels/light_backward) tile="--m 32 --n 32 --warps 8 --vec 8" ;;
         kernels/light) tile="--m 32 --n 64 --warps 8 --vec 8" ;;
+        kernels/mma_backward) tile="--m 32 --n 32 --warps 4 --stages 1 --swizzle 1" ;;
         kernels/mma_decode) tile="--m 16 --n 16 --warps 2 --stages 2" ;;
         kernels/wgmma_mla) tile="--arch sm_90a --m 64 --n 64 --warps 8 --stages 2 --swizzle 1" ;;
         kernels/wgmma_decode) tile="--arch sm_90a --m 64 --n 64 --warps 4 --stages 2 --swizzle 1" ;;
