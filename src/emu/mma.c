@@ -31,35 +31,28 @@ static inline uint16_t narrow(double value)
     return value != value ? 0x7FFF : bits; /* the device's NaN */
 }
 
-/* Lane l gave 16 bytes (op->a): row l%8 of matrix l/8. |arg| matrices, negative: transposed. */
-void fa_emu_ldmatrix(fa_emu_op *const op[FA_EMU_WARP])
+/* Lane l has row l % 8 of matrix l / 8, 16 bytes, and its own elements of each matrix. |arg| matrices, negative:
+ * transposed. */
+static void distribute(fa_emu_op *const op[FA_EMU_WARP], bool store)
 {
     const int count = op[0]->arg < 0 ? -op[0]->arg : op[0]->arg;
-    for (int lane = 0; lane < FA_EMU_WARP; lane++) {
-        uint16_t *to = op[lane]->d;
-        for (int matrix = 0; matrix < count; matrix++)
-            for (int h = 0; h < 2; h++) {
-                const int i = fa_ldmatrix_to_row(lane), j = fa_ldmatrix_to_col(lane, h);
-                const int row = op[0]->arg < 0 ? j : i, col = op[0]->arg < 0 ? i : j;
-                to[matrix * 2 + h] = ((const uint16_t *)op[matrix * 8 + row]->a)[col];
-            }
-    }
+    for (int lane = 0; lane < FA_EMU_WARP; lane++)
+        for (int at = 0; at < 2 * count; at++) {
+            const int i = fa_ldmatrix_to_row(lane), j = fa_ldmatrix_to_col(lane, at % 2);
+            const int row = op[0]->arg < 0 ? j : i, col = op[0]->arg < 0 ? i : j;
+            const fa_emu_op *owner = op[at / 2 * 8 + row];
+            if (store)
+                ((uint16_t *)owner->d)[col] = ((const uint16_t *)op[lane]->a)[at];
+            else
+                ((uint16_t *)op[lane]->d)[at] = ((const uint16_t *)owner->a)[col];
+        }
 }
 
-/* stmatrix: op->d of lane l receives the 16 bytes of its row, which the lane then stores. */
-void fa_emu_stmatrix(fa_emu_op *const op[FA_EMU_WARP])
-{
-    const int count = op[0]->arg < 0 ? -op[0]->arg : op[0]->arg;
-    for (int lane = 0; lane < FA_EMU_WARP; lane++) {
-        const uint16_t *from = op[lane]->a;
-        for (int matrix = 0; matrix < count; matrix++)
-            for (int h = 0; h < 2; h++) {
-                const int i = fa_ldmatrix_to_row(lane), j = fa_ldmatrix_to_col(lane, h);
-                const int row = op[0]->arg < 0 ? j : i, col = op[0]->arg < 0 ? i : j;
-                ((uint16_t *)op[matrix * 8 + row]->d)[col] = from[matrix * 2 + h];
-            }
-    }
-}
+/* Rows are op->a, elements op->d. */
+void fa_emu_ldmatrix(fa_emu_op *const op[FA_EMU_WARP]) { distribute(op, false); }
+
+/* Elements are op->a; each lane stores its row, op->d, itself. */
+void fa_emu_stmatrix(fa_emu_op *const op[FA_EMU_WARP]) { distribute(op, true); }
 
 /* sum[i][j] = sum over k of a[i][k] * b[k][j] */
 static inline void multiply(const double a[16][16], const double b[16][16], double sum[16][16])

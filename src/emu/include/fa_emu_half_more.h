@@ -83,6 +83,15 @@
     }                                              \
     static inline H2 h2##name(H2 a) { return {h##name(a.x), h##name(a.y)}; }
 
+#define FA_EMU_HALF_STEP(H, step, op)                                 \
+    static inline H &operator step(H &a) { return a = a op H(1.0f); } \
+    static inline H operator step(H &a, int)                          \
+    {                                                                 \
+        const H old = a;                                              \
+        step a;                                                       \
+        return old;                                                   \
+    }
+
 #define FA_EMU_HALF_MORE(H, H2)                                                                           \
     FA_EMU_HALF_OP(H, H2, +, __hadd, __hadd2)                                                             \
     FA_EMU_HALF_OP(H, H2, -, __hsub, __hsub2)                                                             \
@@ -131,20 +140,8 @@
     static inline H2 operator-(H2 a) { return {-a.x, -a.y}; }                                             \
     static inline H2 operator+(H2 a) { return a; }                                                        \
     static inline H operator+(H a) { return a; }                                                          \
-    static inline H &operator++(H &a) { return a = a + H(1.0f); }                                         \
-    static inline H &operator--(H &a) { return a = a - H(1.0f); }                                         \
-    static inline H operator++(H &a, int)                                                                 \
-    {                                                                                                     \
-        const H old = a;                                                                                  \
-        ++a;                                                                                              \
-        return old;                                                                                       \
-    }                                                                                                     \
-    static inline H operator--(H &a, int)                                                                 \
-    {                                                                                                     \
-        const H old = a;                                                                                  \
-        --a;                                                                                              \
-        return old;                                                                                       \
-    }                                                                                                     \
+    FA_EMU_HALF_STEP(H, ++, +)                                                                            \
+    FA_EMU_HALF_STEP(H, --, -)                                                                            \
     static inline H __hmax_nan(H a, H b) { return a != a ? a : b != b ? b : __hmax(a, b); }               \
     static inline H __hmin_nan(H a, H b) { return a != a ? a : b != b ? b : __hmin(a, b); }               \
     static inline H2 __hmax2_nan(H2 a, H2 b) { return {__hmax_nan(a.x, b.x), __hmax_nan(a.y, b.y)}; }     \

@@ -108,55 +108,52 @@ static void begin_read(const volatile void *at, size_t size, bool write, int ord
         fa_race_publish(at, order, true);                              \
         return old;                                                    \
     }
+#define EXCHANGE(bits, T, kind)                                                                                     \
+    int __tsan_atomic##bits##_compare_exchange_##kind(volatile T *at, T *expected, T value, int order, int failure) \
+    {                                                                                                               \
+        const T wanted = *expected;                                                                                 \
+        *expected = exchange_##bits(at, wanted, value, order, failure, PC);                                         \
+        return *expected == wanted;                                                                                 \
+    }
 /* The kernel's threads are fibres of one OS thread: nothing happens between a read and a write here. */
-#define ATOMIC(bits, T)                                                                                             \
-    T __tsan_atomic##bits##_load(const volatile T *at, int order)                                                   \
-    {                                                                                                               \
-        begin_read(at, sizeof *at, false, order, PC);                                                               \
-        return *at;                                                                                                 \
-    }                                                                                                               \
-    void __tsan_atomic##bits##_store(volatile T *at, T value, int order)                                            \
-    {                                                                                                               \
-        fa_race_touch(at, sizeof *at, kind_of(true), PC);                                                           \
-        *at = value;                                                                                                \
-        fa_race_publish(at, order, false);                                                                          \
-    }                                                                                                               \
-    MODIFY(bits, T, exchange, ((void)old, value))                                                                   \
-    MODIFY(bits, T, fetch_add, old + value)                                                                         \
-    MODIFY(bits, T, fetch_sub, old - value)                                                                         \
-    MODIFY(bits, T, fetch_and, old &value)                                                                          \
-    MODIFY(bits, T, fetch_or, old | value)                                                                          \
-    MODIFY(bits, T, fetch_xor, old ^ value)                                                                         \
-    MODIFY(bits, T, fetch_nand, ~(old & value))                                                                     \
-    static T exchange_##bits(volatile T *at, T expected, T value, int order, int failure, const void *pc)           \
-    {                                                                                                               \
-        fa_race_checks_guess(at, &expected, sizeof expected);                                                       \
-        fa_race_take_turns();                                                                                       \
-        const T old = *at;                                                                                          \
-        const bool same = old == expected;                                                                          \
-        fa_race_observe(at, same ? order : failure);                                                                \
-        fa_race_touch(at, sizeof *at, kind_of(same), pc);                                                           \
-        if (same) {                                                                                                 \
-            *at = value;                                                                                            \
-            fa_race_publish(at, order, true);                                                                       \
-        }                                                                                                           \
-        return old;                                                                                                 \
-    }                                                                                                               \
-    int __tsan_atomic##bits##_compare_exchange_strong(volatile T *at, T *expected, T value, int order, int failure) \
-    {                                                                                                               \
-        const T wanted = *expected;                                                                                 \
-        *expected = exchange_##bits(at, wanted, value, order, failure, PC);                                         \
-        return *expected == wanted;                                                                                 \
-    }                                                                                                               \
-    int __tsan_atomic##bits##_compare_exchange_weak(volatile T *at, T *expected, T value, int order, int failure)   \
-    {                                                                                                               \
-        const T wanted = *expected;                                                                                 \
-        *expected = exchange_##bits(at, wanted, value, order, failure, PC);                                         \
-        return *expected == wanted;                                                                                 \
-    }                                                                                                               \
-    T __tsan_atomic##bits##_compare_exchange_val(volatile T *at, T expected, T value, int order, int failure)       \
-    {                                                                                                               \
-        return exchange_##bits(at, expected, value, order, failure, PC);                                            \
+#define ATOMIC(bits, T)                                                                                       \
+    T __tsan_atomic##bits##_load(const volatile T *at, int order)                                             \
+    {                                                                                                         \
+        begin_read(at, sizeof *at, false, order, PC);                                                         \
+        return *at;                                                                                           \
+    }                                                                                                         \
+    void __tsan_atomic##bits##_store(volatile T *at, T value, int order)                                      \
+    {                                                                                                         \
+        fa_race_touch(at, sizeof *at, kind_of(true), PC);                                                     \
+        *at = value;                                                                                          \
+        fa_race_publish(at, order, false);                                                                    \
+    }                                                                                                         \
+    MODIFY(bits, T, exchange, ((void)old, value))                                                             \
+    MODIFY(bits, T, fetch_add, old + value)                                                                   \
+    MODIFY(bits, T, fetch_sub, old - value)                                                                   \
+    MODIFY(bits, T, fetch_and, old &value)                                                                    \
+    MODIFY(bits, T, fetch_or, old | value)                                                                    \
+    MODIFY(bits, T, fetch_xor, old ^ value)                                                                   \
+    MODIFY(bits, T, fetch_nand, ~(old & value))                                                               \
+    static T exchange_##bits(volatile T *at, T expected, T value, int order, int failure, const void *pc)     \
+    {                                                                                                         \
+        fa_race_checks_guess(at, &expected, sizeof expected);                                                 \
+        fa_race_take_turns();                                                                                 \
+        const T old = *at;                                                                                    \
+        const bool same = old == expected;                                                                    \
+        fa_race_observe(at, same ? order : failure);                                                          \
+        fa_race_touch(at, sizeof *at, kind_of(same), pc);                                                     \
+        if (same) {                                                                                           \
+            *at = value;                                                                                      \
+            fa_race_publish(at, order, true);                                                                 \
+        }                                                                                                     \
+        return old;                                                                                           \
+    }                                                                                                         \
+    EXCHANGE(bits, T, strong)                                                                                 \
+    EXCHANGE(bits, T, weak)                                                                                   \
+    T __tsan_atomic##bits##_compare_exchange_val(volatile T *at, T expected, T value, int order, int failure) \
+    {                                                                                                         \
+        return exchange_##bits(at, expected, value, order, failure, PC);                                      \
     }
 ATOMIC(8, uint8_t)
 ATOMIC(16, uint16_t)

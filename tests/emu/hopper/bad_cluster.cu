@@ -124,36 +124,9 @@ CASE(variable_there_and_here)
     (void)s_b;
 }
 
-MEETING_CASE(relaxed_arrival)
-{
-    unsigned value;
-    PUT(s + 4 * t, t); /* HERE data race */
-    CLUSTER_ARRIVE_RELAXED();
-    CLUSTER_WAIT();
-    GET(value, PEER(s + 4 * t)); /* HERE data race */
-    USE(value);
-}
-
-MEETING_CASE(written_after_the_arrival)
-{
-    unsigned value;
-    CLUSTER_ARRIVE();
-    PUT(s + 4 * t, t); /* HERE data race */
-    CLUSTER_WAIT();
-    GET(value, PEER(s + 4 * t)); /* HERE data race */
-    USE(value);
-}
-
-MEETING_CASE(read_before_the_wait)
-{
-    unsigned value;
-    CLUSTER_SYNC();
-    PUT(s + 4 * t, t); /* HERE data race */
-    CLUSTER_ARRIVE();
-    GET(value, PEER(s + 4 * t)); /* HERE data race */
-    USE(value);
-    CLUSTER_WAIT();
-}
+EXCHANGE_CASE(relaxed_arrival, , RELAXED_SYNC(), )                                    /* HERE data race */
+EXCHANGE_CASE(written_after_the_arrival, CLUSTER_ARRIVE(), CLUSTER_WAIT(), )          /* HERE data race */
+EXCHANGE_CASE(read_before_the_wait, CLUSTER_SYNC(), CLUSTER_ARRIVE(), CLUSTER_WAIT()) /* HERE data race */
 
 MEETING_CASE(atomic_there_and_read_here)
 {
@@ -204,8 +177,7 @@ MEETING_CASE(initialised_without_a_fence)
     if (t == 0)
         INIT(b, 1);
     __syncwarp();
-    CLUSTER_ARRIVE_RELAXED();
-    CLUSTER_WAIT();
+    RELAXED_SYNC();
     if (t == 0)
         ARRIVE_THERE(PEER(b)); /* HERE barrier not visible */
 }

@@ -43,27 +43,8 @@ CASE(histogram)
         EXPECT(bins[t] == 2 * THREADS / 16);
 }
 
-MEETING_CASE(fence_before_a_relaxed_arrival)
-{
-    unsigned value;
-    PUT(s + 4 * t, t);
-    asm volatile("fence.acq_rel.cluster;" ::: "memory");
-    CLUSTER_ARRIVE_RELAXED();
-    CLUSTER_WAIT();
-    GET(value, PEER(s + 4 * t));
-    EXPECT((int)value == t);
-}
-
-MEETING_CASE(work_between_arrival_and_wait)
-{
-    unsigned value;
-    PUT(s + 4 * t, t);
-    CLUSTER_ARRIVE();
-    PUT(s + 4096 + 4 * t, 2 * t);
-    CLUSTER_WAIT();
-    GET(value, PEER(s + 4 * t));
-    EXPECT((int)value == t);
-}
+EXCHANGE_CASE(fence_before_a_relaxed_arrival, , asm volatile("fence.acq_rel.cluster;" ::: "memory"); RELAXED_SYNC(), )
+EXCHANGE_CASE(work_between_arrival_and_wait, , CLUSTER_ARRIVE(); PUT(s + 4096 + 4 * t, 2 * t); CLUSTER_WAIT(), )
 
 CASE(a_block_ends_before)
 {

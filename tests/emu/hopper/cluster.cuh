@@ -18,6 +18,12 @@ namespace cg = cooperative_groups;
         CLUSTER_WAIT();   \
     } while (0)
 
+#define RELAXED_SYNC()            \
+    do {                          \
+        CLUSTER_ARRIVE_RELAXED(); \
+        CLUSTER_WAIT();           \
+    } while (0)
+
 /* Where lanes have gone apart */
 #define REJOIN()        \
     do {                \
@@ -28,6 +34,18 @@ namespace cg = cooperative_groups;
 /* At the end of which the blocks meet */
 #define MEETING_CASE(name) CASE_BETWEEN(name, (void)0, REJOIN())
 #define READY_MEETING_CASE(name) CASE_BETWEEN(name, READY, REJOIN())
+/* Every thread writes its word of s and reads the other block's. */
+#define EXCHANGE_CASE(name, before, between, after) \
+    MEETING_CASE(name)                              \
+    {                                               \
+        unsigned value;                             \
+        before;                                     \
+        PUT(s + 4 * t, t);                          \
+        between;                                    \
+        GET(value, PEER(s + 4 * t));                \
+        EXPECT((int)value == t);                    \
+        after;                                      \
+    }
 
 __device__ __forceinline__ unsigned block_rank()
 {
@@ -102,6 +120,5 @@ __device__ __forceinline__ void make_cluster_barriers(unsigned b, int t, int cou
         FENCE_INIT();
     }
     __syncwarp();
-    CLUSTER_ARRIVE_RELAXED();
-    CLUSTER_WAIT();
+    RELAXED_SYNC();
 }
