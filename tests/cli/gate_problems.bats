@@ -137,7 +137,7 @@ END
 mask_adds_minus_10000|--m 64|--causal --dist cliff
 products_in_half|--m 64|--dist cliff
 values_of_bf16_read_as_half|--m 64|--dtype bf16
-tiled_shift_in_whole_tiles|--m 32|--seq 64 --seq-kv 73
+tile_shift_in_whole_tiles|--m 32 --n 16 --vec 2 --stages 1 --swizzle 0 --splits 1|--seq 64 --seq-kv 73
 keys_in_16_bits|--m 64|--seq-kv 66000
 batch_and_head_in_16_bits|--m 64|--timeout 60
 END

@@ -52,7 +52,6 @@ tile_of() { # BASE [OPTIONS]
         plain) echo "--m 64" ;;
         mma_plain) echo "--m 32 --n 32 --warps 2 --stages 2" ;;
         tests/wrong/split_keys) echo "--m 8" ;;
-        tests/wrong/tiled) echo "--m 32" ;;
         tests/wrong/block_row) echo "--m 1 --warps 2" ;;
         kernels/scalar) echo "--m 8 --n 1 --warps 8 --vec 2" ;;
         kernels/light) echo "--m 32 --n 64 --warps 8 --vec 8" ;;
