@@ -30,6 +30,7 @@ static_assert(FA_MAXREG == 0, "wgmma_decode: MAXREG must be 0 (the block's size 
 static_assert(FA_WARPS == 4 || FA_WARPS == 8, "warps: 4 or 8 (warpgroups that compute)");
 static_assert(FA_M == 16 * FA_WARPS, "m must be 16 * warps: 64 rows per warpgroup");
 static_assert(FA_STAGES >= 1, "stages: at least 1");
+static_assert(!FA_FP8_KV || FA_N % 32 == 0, "n: a multiple of 32 with an FP8 cache (a warp's boxes have 16 rows)");
 static_assert(FA_SPLITS >= 1, "splits 0 is chosen by the rules of the kernel, not in it");
 
 /* Q and O are read and written 16 bytes at a time, without maps: with maps those off 16 bytes are refused before the

@@ -192,6 +192,8 @@ EOT
 @test "what does not serve FP8, or cannot have it, says so by name" {
     refused 3 "scalar does not serve --dtype e4m3" ./fa_bench --kernel scalar --dtype e4m3 --compile-only --quiet
     refused 3 "scalar does not serve --kv-dtype e4m3" ./fa_bench --kernel scalar --kv-dtype e4m3 --compile-only --quiet
+    refused 3 "n: a multiple of 32 with an FP8 cache" ./fa_bench --kernel wgmma_decode --n 80 --arch sm_90a --dim 128 \
+        --kv-dtype e4m3 --compile-only --quiet
     refused 3 "mma does not serve --dtype e4m3: mma_fp8 does, up to dim 256, by its own tiles, from sm_89 on" \
         ./fa_bench --kernel mma --dtype e4m3 --arch sm_80 --compile-only --quiet
     # by name also where code for it does not compile or fit
