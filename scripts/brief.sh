@@ -10,7 +10,7 @@
 #   --chars N          at most so many bytes (default 8000, at least 4000): the longest lists are cut first
 #   --out FILE         write to FILE, not to stdout
 # Prints Markdown. Measures nothing. FA_BENCH names the binary (default ./fa_bench).
-# Exit: 0, 2 usage, 4 not run (no fa_bench, no jq).
+# Exit: 0, 2 usage, 4 not run (no fa_bench, no jq), 6 the page cannot be written.
 set -euo pipefail
 
 here=$(dirname "${BASH_SOURCE[0]}") # paths are below the caller's folder, so that one stays
@@ -68,4 +68,4 @@ jqf brief/brief -rn --slurpfile log "$work/log" --slurpfile board "$work/board" 
     --slurpfile limits <(jq -c . "$work/limits" 2>/dev/null) --arg arch "$arch" --argjson chars "${opt[chars]}" \
     --arg features "$(header_words FA_FEATURES_WORDS)" --arg needs "$(header_words FA_NEEDS_WORDS)" \
     --arg abi "$(sed -n '/^typedef struct fa_params {/,/^} fa_params;/p' "$here/../include/fa_params.h")" >"$work/brief"
-if [[ -n ${opt[out]} ]]; then replace_file "${opt[out]}" <"$work/brief"; else cat "$work/brief"; fi
+put_out "${opt[out]}" <"$work/brief"

@@ -15,7 +15,7 @@
 # pace are. Where both were paired by --vs with the same machine code, the ratios to it are compared, else the times:
 # what differs between two processes (clock, temperature) is in no interval, so a claim needs --vs. A tile that was
 # measured again counts once, the last time.
-# Exit: 0, 1 something is slower or no longer right, 2 usage, 4 not run (no jq).
+# Exit: 0, 1 something is slower or no longer right, 2 usage, 4 not run (no jq), 6 the result cannot be written.
 set -euo pipefail
 
 here=$(dirname "${BASH_SOURCE[0]}") # paths are below the caller's folder, so that one stays
@@ -47,5 +47,5 @@ jqf compare/pairs -sc --argjson history "${flag[history]}" --argjson noise "${op
 [[ -s $work/pairs ]] || die 2 "nothing to compare: no case was measured twice in ${words[*]}"
 jqf compare/text -sr "$work/pairs" >"$work/text"
 [[ ${flag[json]} -eq 0 ]] || cp "$work/pairs" "$work/text"
-if [[ -n ${opt[out]} ]]; then replace_file "${opt[out]}" <"$work/text"; else cat "$work/text"; fi
+put_out "${opt[out]}" <"$work/text"
 if jq -se 'any(.[]; .verdict | IN("slower", "broken"))' "$work/pairs" >/dev/null; then exit 1; fi

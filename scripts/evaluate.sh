@@ -77,10 +77,6 @@ content_key() {
     } | sha256sum 2>/dev/null
     shopt -u nullglob
 }
-answer() { # stdin: the score
-    local out=${opt[out]}
-    if [[ -z $out ]]; then cat; else replace_file "$out" 2>/dev/null || die 6 "cannot write $out"; fi
-}
 
 key=$(content_key)
 [[ -n $key ]] || die 4 "NOT-RUN: no sha256sum"
@@ -90,7 +86,7 @@ cached=${caches:+$caches/fa_bench_scores/${key%% *}.json}
 if [[ ${flag[fresh]} -eq 0 && -s $cached && -r $cached ]]; then
     score=$(<"$cached")
     if [[ $score == '{"schema":"fa_bench.score/1",'*'}' ]]; then # whole
-        answer <<<"${score/'"cache":false'/'"cache":true'}"
+        put_out "${opt[out]}" <<<"${score/'"cache":false'/'"cache":true'}"
         exit 0
     fi
 fi
@@ -278,4 +274,4 @@ take gpu
     die 4 "NOT-RUN: $candidate, or what it is run with, was written meanwhile: run again"
 [[ $lasts != true || -z $cached ]] || replace_file "$cached" <<<"$score" 2>/dev/null ||
     echo "$script: the score is not kept: cannot write $cached" >&2
-answer <<<"$score"
+put_out "${opt[out]}" <<<"$score"

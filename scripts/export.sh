@@ -23,7 +23,7 @@
 # FOLDER is a sweep's: its leaderboard.jsonl. Of results with the same key the last counts. A cache file takes one
 # kernel and one group; a point of the space without a result is InvalidConfig there, marked unrecorded (--strategy grid
 # leaves none).
-# Exit: 0, 2 usage or nothing to export, 4 not run (no jq).
+# Exit: 0, 2 usage or nothing to export, 4 not run (no jq), 6 a file cannot be written.
 set -euo pipefail
 
 here=$(dirname "${BASH_SOURCE[0]}") # paths are below the caller's folder, so that one stays
@@ -90,4 +90,4 @@ if [[ $many_files -eq 1 ]]; then # a line per file: its path, a tab, its content
     done
     exit 0
 fi
-if [[ -n ${opt[out]} ]]; then replace_file "${opt[out]}" <"$work/done"; else cat "$work/done"; fi
+put_out "${opt[out]}" <"$work/done"

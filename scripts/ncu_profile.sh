@@ -10,7 +10,7 @@
 #   --dry-run           print the command, do nothing
 # One launch of fa_kernel is profiled in a run that only checks (no timing loop, no clock changes). FA_BENCH names the
 # binary (default ./fa_bench). Exit: 0 every gate passed, 1 a gate failed or the kernel is wrong or infeasible, 2 usage,
-# 4 NOT-RUN (no ncu, no GPU, no permission, or a metric missing).
+# 4 NOT-RUN (no ncu, no GPU, no permission, or a metric missing), 6 the table cannot be written.
 set -euo pipefail
 
 here=$(dirname "${BASH_SOURCE[0]}") # paths are below the caller's folder, so that one stays
@@ -45,7 +45,8 @@ judge() { # CSV RECORD RESULT
     jqf ncu/gates -Rs --slurpfile maps "$lib/ncu/metrics.json" --slurpfile gate_files "$thresholds" \
         --slurpfile records "${record:-/dev/null}" --argjson tensor_cores "$tensor" "$csv" >"$result"
     jqf ncu/text -r "$result" |
-        awk -F'\t' 'NR == 1 {print; next} {printf "%-8s %-33s %14s  %-18s %s\n", $1, $2, $3, $4, $5}'
+        awk -F'\t' 'NR == 1 {print; next} {printf "%-8s %-33s %14s  %-18s %s\n", $1, $2, $3, $4, $5}' >"$work/table"
+    put_out '' <"$work/table"
     case $(jq -r .verdict "$result") in
         PASS) return 0 ;;
         FAIL) return 1 ;;

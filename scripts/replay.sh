@@ -12,7 +12,7 @@
 #   --table FILE     such curves as Markdown
 # A search is offered the recorded candidates alone, and learns their recorded times. A curve is the best time found
 # after N candidates over the best recorded, as the median and the worst of the seeds.
-# Exit: 0, 2 usage, 4 not run (no python3, jq or Python package optuna), 6 FILE cannot be written.
+# Exit: 0, 2 usage, 4 not run (no python3, jq or Python package optuna), 6 the curves cannot be written.
 set -euo pipefail
 
 here=$(dirname "${BASH_SOURCE[0]}") # paths are below the caller's folder, so that one stays
@@ -38,7 +38,7 @@ command=(python3 "$lib/evo/replay.py" "$work/read" "${opt[strategy]}" "${opt[see
 jq -es 'any(.p50_us)' "$work/read" >/dev/null || die 2 "no recorded time in $file"
 if [[ -n ${opt[out]} ]]; then
     "${command[@]}" >"$work/curves"
-    replace_file "${opt[out]}" <"$work/curves"
+    put_out "${opt[out]}" <"$work/curves"
 else
     "${command[@]}"
 fi

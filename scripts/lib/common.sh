@@ -171,7 +171,7 @@ read_json() { # KIND FILE: a kind of kinds.jq; needs make_work
     command -v gzip >/dev/null || die 4 "NOT-RUN: no gzip"
     if ! gzip -cdf <"$2" >"$at" 2>"$at.said"; then
         said=$(sed -E '/./!d; s/^gzip: //' "$at.said" | head -n 1)
-        [[ $said != stdout:* ]] || die 6 "cannot write to $work: ${said#*: }"
+        [[ -n $said && $said != stdout:* ]] || die 6 "cannot write to $work${said:+: ${said#*: }}" # nor what it says
         die 2 "$2: damaged .gz: ${said#stdin: }"
     fi
     grep -qa '[^[:space:]]' "$at" || die 2 "$2 is empty"
@@ -208,6 +208,9 @@ go_on_with() { # KIND FILE
         die 2 "${said/"$work/whole"/"$2"}"
     fi
     cmp -s "$work/whole" "$2" || replace_file "$2" <"$work/whole"
+}
+put_out() { # FILE: standard input becomes the file, whole, or with '' goes to standard output
+    if [[ -n $1 ]]; then replace_file "$1"; else cat; fi 2>/dev/null || die 6 "cannot write ${1:-to standard output}"
 }
 # Is a file that a script can do without there, plain or as .gz? Prints its path.
 either() { # FILE

@@ -64,6 +64,8 @@ bench=(timeout 120 ./fa_bench)
         refused 4 "needs 64 open files" bash -c "ulimit -n 12; exec scripts/$script"
     done
     refused 6 "cannot write" bash -c "ulimit -f 1; exec scripts/export.sh --format csv evidence/h200/ladder.jsonl"
+    # Nor words of gzip: no file is damaged.
+    refused 6 "cannot write" bash -c "(ulimit -f 0; scripts/brief.sh 2>&1) | cat >&2; exit \${PIPESTATUS[0]}"
     [ "$(id -u)" -eq 0 ] && type setpriv || skip "only root can run a process as another user here"
     cp fa_bench "$work/fa_bench"
     chmod 755 "$work" "$work/fa_bench"
@@ -358,6 +360,13 @@ no_folder_in_work() { [[ -z $(find "$work/cache" -name 'building.*') ]]; }
         run -6 bash -c "./fa_bench $words >/dev/full"
         [[ $output == *"standard output"* ]]
     done
+    local rows=evidence/h100_80gb_hbm3/paged.jsonl csv=tests/golden/ncu_h200_light.csv words
+    for words in "compare.sh $rows $rows" "export.sh --format csv ${csv/.csv/.record.json}" brief.sh \
+        "ncu_profile.sh --import $csv" \
+        "replay.sh --strategy grid --budget 4" "evo_sweep.sh --kernel light --dry-run"; do
+        refused 6 "standard output" bash -c "scripts/$words >/dev/full"
+    done
+    refused 4 "standard output" bash -c "scripts/ci_gate.sh --kernel light --dry-run >/dev/full"
 }
 
 @test "the lines of a run that cannot be written are an error" {

@@ -62,7 +62,7 @@ def after(order, marks):
 def main():
     path, strategies, *numbers = sys.argv[1:]
     seeds_each, budget, batch = map(int, numbers)
-    marks = [n for n in (8, 16, 24, 32, 48, 64, 96) if n <= budget]
+    marks = [n for n in (8, 16, 24, 32, 48, 64, 96) if n <= budget] or [budget]
     for (kernel, group), points in sorted(recorded(path).items()):
         best = min(point["p50_us"] for point in points.values() if point["p50_us"])
         for strategy in strategies.split(","):
@@ -84,3 +84,6 @@ if __name__ == "__main__":
     except Refusal as refusal:
         print(f"replay.sh: {refusal.args[1]}", file=sys.stderr)
         sys.exit(refusal.args[0])
+    except OSError as error:
+        print(f"replay.sh: cannot write to standard output: {error.strerror}", file=sys.stderr)
+        sys.exit(6)

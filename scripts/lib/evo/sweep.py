@@ -526,5 +526,5 @@ if __name__ == "__main__":
         say(refusal.args[1])
         sys.exit(refusal.args[0])
     except OSError as error:
-        say(f"cannot write {error.filename}: {error.strerror}")
+        say(f"cannot write {error.filename or 'to standard output'}: {error.strerror}")
         sys.exit(6)

@@ -429,4 +429,7 @@ def main(words):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except OSError as error:
+        die(4, f"NOT-RUN: {error.filename or 'standard output'}: {error.strerror}")
