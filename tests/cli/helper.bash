@@ -70,6 +70,20 @@ refused() { # CODE WORDS COMMAND...
     [[ ! -s $work/out ]] || { echo "stdout:"; cat "$work/out"; return 1; }
 }
 
+# A kernel $work/k.cu whose threads read their neighbours' word of shared memory, with lines between and behind.
+neighbours() { # BETWEEN [BEHIND]
+    cp tests/cheats/honest.cuh "$work/"
+    sed "/^    const place at/ {
+        i \    __shared__ float one_s[FA_M];
+        i \    one_s[threadIdx.x] = 1.0f;
+        i \    $1
+        i \    const float one = one_s[(threadIdx.x + FA_M - 1) % FA_M];
+        i \    ${2:-// nothing}
+        i \    if (one == 2.0f)
+        i \        return;
+    }" tests/cheats/honest.cu >"$work/k.cu"
+}
+
 executable() { # FILE: a program, from standard input; its folder is made
     mkdir -p "${1%/*}"
     cat >"$1"

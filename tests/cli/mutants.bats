@@ -2,23 +2,9 @@
 # The mutation proof and the list of controls count what they should (the whole: tests/emu/mutants.sh, controls.sh).
 load helper
 
-# One barrier that is needed, one that is not.
-two_barriers() {
-    cp tests/cheats/honest.cuh "$work/"
-    sed '/^    const place at/ {
-        i \    __shared__ float one_s[FA_M];
-        i \    one_s[threadIdx.x] = 1.0f;
-        i \    __syncthreads();
-        i \    const float one = one_s[(threadIdx.x + 1) % FA_M];
-        i \    __syncthreads();
-        i \    if (one != 1.0f)
-        i \        return;
-    }' tests/cheats/honest.cu >"$work/k.cu"
-}
-
 # bats test_tags=slow
 @test "a mutant that survives needs an explanation, and an explanation a survivor" {
-    two_barriers
+    neighbours "__syncthreads();" "__syncthreads();" # the second is not needed
     run -1 tests/emu/mutants.sh --tries 1 --explained "$work/why.tsv" --json "$work/m.json" "$work/k.cu"
     [[ $output == *"1 of 2 caught, 1 survived, 1 of them without an explanation"* ]]
     jq -e '.what == "mutants" and .caught == 1 and .missed == 1 and .unexplained == 1 and .survivors[0].number == 2' \

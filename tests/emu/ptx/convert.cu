@@ -3,13 +3,7 @@
 
 FA_KERNEL_INFO(.threads = 64, .smem_dynamic_bytes = 0);
 
-#define FROM_FLOAT(name, text)                 \
-    __device__ unsigned name(float a, float b) \
-    {                                          \
-        unsigned d;                            \
-        asm(text : "=r"(d) : "f"(a), "f"(b));  \
-        return d;                              \
-    }
+#define FROM_FLOAT(name, text) FUNCTION(unsigned, "=r", name, text, (float a, float b), "f"(a), "f"(b))
 FROM_FLOAT(s32_rni, "cvt.rni.s32.f32 %0, %1;")
 FROM_FLOAT(s32_rzi, "cvt.rzi.s32.f32 %0, %1;")
 FROM_FLOAT(u32_rmi, "cvt.rmi.u32.f32 %0, %1;")

@@ -3,27 +3,10 @@
 
 FA_KERNEL_INFO(.threads = 64, .smem_dynamic_bytes = 0);
 
-#define TWO(name, text)                                      \
-    __device__ float name(float a, float b)                  \
-    {                                                        \
-        float d;                                             \
-        asm(text " %0, %1, %2;" : "=f"(d) : "f"(a), "f"(b)); \
-        return d;                                            \
-    }
-#define ONE(name, text)                          \
-    __device__ float name(float a)               \
-    {                                            \
-        float d;                                 \
-        asm(text " %0, %1;" : "=f"(d) : "f"(a)); \
-        return d;                                \
-    }
-#define PAIRS(name, text)                                        \
-    __device__ unsigned name(unsigned a, unsigned b, unsigned c) \
-    {                                                            \
-        unsigned d;                                              \
-        asm(text : "=r"(d) : "r"(a), "r"(b), "r"(c));            \
-        return d;                                                \
-    }
+#define TWO(name, text) FUNCTION(float, "=f", name, text " %0, %1, %2;", (float a, float b), "f"(a), "f"(b))
+#define ONE(name, text) FUNCTION(float, "=f", name, text " %0, %1;", (float a), "f"(a))
+#define PAIRS(name, text) \
+    FUNCTION(unsigned, "=r", name, text, (unsigned a, unsigned b, unsigned c), "r"(a), "r"(b), "r"(c))
 TWO(add_rn, "add.f32")
 TWO(add_rz, "add.rz.f32")
 TWO(add_rm, "add.rm.f32")

@@ -3,20 +3,10 @@
 
 FA_KERNEL_INFO(.threads = 64, .smem_dynamic_bytes = 0);
 
-#define TWO(name, text)                                      \
-    __device__ unsigned name(unsigned a, unsigned b)         \
-    {                                                        \
-        unsigned d;                                          \
-        asm(text " %0, %1, %2;" : "=r"(d) : "r"(a), "r"(b)); \
-        return d;                                            \
-    }
-#define THREE(name, text)                                                \
-    __device__ unsigned name(unsigned a, unsigned b, unsigned c)         \
-    {                                                                    \
-        unsigned d;                                                      \
-        asm(text " %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c)); \
-        return d;                                                        \
-    }
+#define TWO(name, text) FUNCTION(unsigned, "=r", name, text " %0, %1, %2;", (unsigned a, unsigned b), "r"(a), "r"(b))
+#define THREE(name, text)                                                                                         \
+    FUNCTION(unsigned, "=r", name, text " %0, %1, %2, %3;", (unsigned a, unsigned b, unsigned c), "r"(a), "r"(b), \
+             "r"(c))
 TWO(add_u, "add.u32")
 TWO(add_sat, "add.sat.s32")
 TWO(sub_s, "sub.s32")
