@@ -100,11 +100,7 @@ __device__ __forceinline__ void read_queries(float (&f)[8], const fa_element_q *
 __device__ __forceinline__ void products_of_tile(float (&s_r)[ROWS][LANE_KEYS], const q_smem *q_s,
                                                  const fa_element_kv *k_s, int lane)
 {
-#pragma unroll
-    for (int r = 0; r < ROWS; r++)
-#pragma unroll
-        for (int j = 0; j < LANE_KEYS; j++)
-            s_r[r][j] = 0.0f;
+    clear(s_r);
 #pragma unroll 2
     for (int d = 0; d < FA_DIM; d += 8) {
         float k_r[LANE_KEYS][8];

@@ -98,9 +98,7 @@ __device__ __forceinline__ void multiply_rows(float (&s)[BANDS][QUERIES / 8][4],
 {
     const unsigned lane = threadIdx.x % WARP_SIZE;
     const smem_addr a_at = keys_at + v_lane_offset<ROW>(lane), b_at = queries_at + k_lane_offset<ROW>(lane);
-#pragma unroll
-    for (int i = 0; i < BANDS * QUERIES / 2; ++i)
-        s[i / (QUERIES / 2)][i / 4 % (QUERIES / 8)][i % 4] = 0.0f;
+    clear(s);
 #pragma unroll
     for (int step = 0; step < ROW::STEPS; ++step) {
         unsigned a[BANDS][4];

@@ -131,11 +131,7 @@ __device__ __forceinline__ void begin_band(band &mine, const fa_params &p, const
         mine.limit[h] = keys_of_row(p, rows[h].query);
 #endif
     }
-#pragma unroll
-    for (int t = 0; t < V_DIM16 / 8; ++t)
-#pragma unroll
-        for (int i = 0; i < 4; ++i)
-            mine.o[t][i] = 0.0f;
+    clear(mine.o);
 }
 
 #if FA_FP8_KV
@@ -185,11 +181,7 @@ __device__ __forceinline__ void multiply_bytes_of_v(band &mine, const unsigned (
 /* s = Q K^T of the warp's 16 rows and the tile's N keys. */
 __device__ __forceinline__ void multiply_qk(float (&s)[N / 8][4], const band &mine, const fa_element_kv *k_s, int lane)
 {
-#pragma unroll
-    for (int t = 0; t < N / 8; ++t)
-#pragma unroll
-        for (int i = 0; i < 4; ++i)
-            s[t][i] = 0.0f;
+    clear(s);
 #if FA_FP8_KV
     multiply_bytes_of_k(s, mine, k_s, lane);
 #else

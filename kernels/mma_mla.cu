@@ -92,9 +92,7 @@ __device__ __forceinline__ void sync_band(const band_share &mine) { bar_sync(1 +
 __device__ __forceinline__ void multiply_qk(float (&s)[KEYS / 8][4], const band_share &mine, const fa_element *q_s,
                                             const fa_element *k_s)
 {
-#pragma unroll
-    for (int i = 0; i < KEYS / 2; ++i)
-        s[i / 4][i % 4] = 0.0f;
+    clear(s);
     const fa_element *row_s = q_s + (mine.band * 16 + mine.lane % 16) * PITCH + mine.lane / 16 * 8;
     const fa_element *key_s = k_s + (mine.share * KEYS + mine.lane % 8) * PITCH + mine.lane / 8 * 8;
 #pragma unroll 3
@@ -235,9 +233,7 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(BLOCK_THREADS, 1) fa_kernel(const __
         mine.seen[h] = keys_seen(p, own_sequence(p, tile.batch), find_packed_row(tile, row).query);
         mine.max[h] = NO_MAX, mine.sum[h] = 0.0f;
     }
-#pragma unroll
-    for (int i = 0; i < COLUMNS / 2; ++i)
-        mine.o[i / 4][i % 4] = 0.0f;
+    clear(mine.o);
 
     for (int n = keys.begin; n < keys.end; ++n) {
         cp_async_wait<STAGES - 2>();

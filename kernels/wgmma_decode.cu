@@ -155,13 +155,6 @@ __device__ __forceinline__ void attend(const fa_params &p, const shared_layout &
     fence_operand(o_r);
 }
 
-__device__ __forceinline__ void clear_output(float (&o_r)[O_REGS])
-{
-#pragma unroll
-    for (int i = 0; i < O_REGS; ++i)
-        o_r[i] = 0.0f;
-}
-
 /* Stores O = o_r / sums of a thread's two rows. */
 __device__ __forceinline__ void store_output(const fa_params &p, const float (&o_r)[O_REGS], const row_sums &sums)
 {
@@ -288,7 +281,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
     float o_r[O_REGS];
     softmax_rows rows = {{NO_MAX, NO_MAX}, {0.0f, 0.0f}};
     if (FA_FEATURES && keys.first == keys.end)
-        clear_output(o_r);
+        clear(o_r);
     else
         attend(p, at, tile, seq, keys, o_r, rows, q_s + warpgroup * Q_TILE_BYTES, row0, thread);
     finish(p, o_r, rows, q_s);

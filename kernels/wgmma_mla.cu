@@ -277,9 +277,7 @@ __device__ __forceinline__ void attend(const fa_params &p, const shared_layout &
                                        float (&o_r)[O_REGS], softmax_rows &rows, const consumer &c)
 {
     const int count = work.end - work.first;
-#pragma unroll
-    for (int i = 0; i < O_REGS; ++i)
-        o_r[i] = 0.0f;
+    clear(o_r);
     int i = c.me - 1;
 #pragma unroll 1
     for (; i + 1 < count; i += 2) {

@@ -382,9 +382,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1) fa_kernel(const _
     if (group < tile.key_tiles) { /* per key tile: Q K^T, softmax, P V */
         attend(p, at, tile, o_r, rows, scale_log2, group, thread);
     } else {
-#pragma unroll
-        for (int i = 0; i < O_REGS; ++i)
-            o_r[i] = 0.0f;
+        clear(o_r);
     }
     even_out_barriers(tile, group);
 

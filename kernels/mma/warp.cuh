@@ -47,14 +47,8 @@ struct warp_state {
 
 __device__ __forceinline__ void clear_output(warp_state &w)
 {
-#pragma unroll
-    for (int b = 0; b < BANDS; ++b) {
-        for (int r = 0; r < 4; ++r)
-            w.sum[b][r] = 0.0f;
-#pragma unroll
-        for (int t = 0; t < V_STEPS * 2; ++t)
-            w.o[b][t][0] = w.o[b][t][1] = w.o[b][t][2] = w.o[b][t][3] = 0.0f;
-    }
+    clear(w.sum);
+    clear(w.o);
 }
 
 __device__ __forceinline__ void load_q_fragments(unsigned (&q)[BANDS][4], const warp_state &w, int step)

@@ -23,6 +23,17 @@ __host__ __device__ constexpr int larger(int a, int b) { return a > b ? a : b; }
 
 __host__ __device__ constexpr int smaller(int a, int b) { return a < b ? a : b; }
 
+/* Zeros in all elements. */
+__device__ __forceinline__ void clear(float &x) { x = 0.0f; }
+
+template <class T, int COUNT>
+__device__ __forceinline__ void clear(T (&x)[COUNT])
+{
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i)
+        clear(x[i]);
+}
+
 #if FA_FP8_KV
 /* Two halves as fa_elements. */
 __device__ __forceinline__ unsigned elements_of(__half2 pair)

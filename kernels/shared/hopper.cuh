@@ -319,35 +319,37 @@ __device__ __forceinline__ constexpr unsigned descriptor_leading(unsigned bytes)
 template <int N>
 struct wgmma;
 
-#define WGMMA_RS(NAME, N, G, S0, S1, S2, S3, S4, S5, N_MAJOR)                                                  \
-    static __device__ __forceinline__ void NAME(float(&d)[N / 2], const unsigned *a, u64 b, int accumulate)    \
-    {                                                                                                          \
-        asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " S5 ", 0;\n\t"                                     \
-                     "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." FA_PTX_TYPE "." FA_PTX_TYPE " {" T8_##G \
-                     "}, {" S0 ", " S1 ", " S2 ", " S3 "}, " S4 ", p, 1, 1, " #N_MAJOR ";\n\t}"                \
-                     : R8_##G                                                                                  \
-                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));                   \
+/* TYPES: depth and types in the text; MAJORS: its last words. */
+#define WGMMA_RS(NAME, N, G, S0, S1, S2, S3, S4, S5, TYPES, MAJORS)                                                \
+    static __device__ __forceinline__ void NAME(float(&d)[N / 2], const unsigned *a, u64 b, int accumulate)        \
+    {                                                                                                              \
+        asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " S5 ", 0;\n\t"                                         \
+                     "wgmma.mma_async.sync.aligned.m64n" #N TYPES " {" T8_##G "}, {" S0 ", " S1 ", " S2 ", " S3    \
+                                                                              "}, " S4 ", p, 1, 1" MAJORS ";\n\t}" \
+                     : R8_##G                                                                                      \
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));                       \
     }
 
-#define WGMMA_SS(NAME, N, G, S0, S1, S2, M_MAJOR, N_MAJOR)                                                     \
-    static __device__ __forceinline__ void NAME(float(&d)[N / 2], u64 a, u64 b, int accumulate)                \
-    {                                                                                                          \
-        asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " S2 ", 0;\n\t"                                     \
-                     "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." FA_PTX_TYPE "." FA_PTX_TYPE " {" T8_##G \
-                     "}, " S0 ", " S1 ", p, 1, 1, " #M_MAJOR ", " #N_MAJOR ";\n\t}"                            \
-                     : R8_##G                                                                                  \
-                     : "l"(a), "l"(b), "r"(accumulate));                                                       \
+#define WGMMA_SS(NAME, N, G, S0, S1, S2, TYPES, MAJORS)                                                           \
+    static __device__ __forceinline__ void NAME(float(&d)[N / 2], u64 a, u64 b, int accumulate)                   \
+    {                                                                                                             \
+        asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " S2 ", 0;\n\t"                                        \
+                     "wgmma.mma_async.sync.aligned.m64n" #N TYPES " {" T8_##G "}, " S0 ", " S1 ", p, 1, 1" MAJORS \
+                                                                              ";\n\t}"                            \
+                     : R8_##G                                                                                     \
+                     : "l"(a), "l"(b), "r"(accumulate));                                                          \
     }
 
-#define WGMMA(N, G, S0, S1, S2, S3, S4, S5)             \
-    template <>                                         \
-    struct wgmma<N> {                                   \
-        WGMMA_SS(ss, N, G, S0, S1, S2, 0, 0)            \
-        WGMMA_SS(ss_n, N, G, S0, S1, S2, 0, 1)          \
-        WGMMA_SS(ss_m, N, G, S0, S1, S2, 1, 0)          \
-        WGMMA_SS(ss_mn, N, G, S0, S1, S2, 1, 1)         \
-        WGMMA_RS(rs, N, G, S0, S1, S2, S3, S4, S5, 0)   \
-        WGMMA_RS(rs_n, N, G, S0, S1, S2, S3, S4, S5, 1) \
+#define WGMMA_16 "k16.f32." FA_PTX_TYPE "." FA_PTX_TYPE
+#define WGMMA(N, G, S0, S1, S2, S3, S4, S5)                           \
+    template <>                                                       \
+    struct wgmma<N> {                                                 \
+        WGMMA_SS(ss, N, G, S0, S1, S2, WGMMA_16, ", 0, 0")            \
+        WGMMA_SS(ss_n, N, G, S0, S1, S2, WGMMA_16, ", 0, 1")          \
+        WGMMA_SS(ss_m, N, G, S0, S1, S2, WGMMA_16, ", 1, 0")          \
+        WGMMA_SS(ss_mn, N, G, S0, S1, S2, WGMMA_16, ", 1, 1")         \
+        WGMMA_RS(rs, N, G, S0, S1, S2, S3, S4, S5, WGMMA_16, ", 0")   \
+        WGMMA_RS(rs_n, N, G, S0, S1, S2, S3, S4, S5, WGMMA_16, ", 1") \
     };
 
 /* The values of N. */
@@ -376,25 +378,11 @@ WGMMA_ALL(WGMMA)
 template <int N>
 struct wgmma_e4m3;
 
-#define WGMMA_E4M3(N, G, S0, S1, S2, S3, S4, S5)                                                               \
-    template <>                                                                                                \
-    struct wgmma_e4m3<N> {                                                                                     \
-        static __device__ __forceinline__ void ss(float (&d)[N / 2], u64 a, u64 b, int accumulate)             \
-        {                                                                                                      \
-            asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " S2 ", 0;\n\t"                                 \
-                         "wgmma.mma_async.sync.aligned.m64n" #N "k32.f32.e4m3.e4m3 {" T8_##G "}, " S0 ", " S1  \
-                                                                                             ", p, 1, 1;\n\t}" \
-                         : R8_##G                                                                              \
-                         : "l"(a), "l"(b), "r"(accumulate));                                                   \
-        }                                                                                                      \
-        static __device__ __forceinline__ void rs(float (&d)[N / 2], const unsigned *a, u64 b, int accumulate) \
-        {                                                                                                      \
-            asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " S5 ", 0;\n\t"                                 \
-                         "wgmma.mma_async.sync.aligned.m64n" #N "k32.f32.e4m3.e4m3 {" T8_##G                   \
-                         "}, {" S0 ", " S1 ", " S2 ", " S3 "}, " S4 ", p, 1, 1;\n\t}"                          \
-                         : R8_##G                                                                              \
-                         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));               \
-        }                                                                                                      \
+#define WGMMA_E4M3(N, G, S0, S1, S2, S3, S4, S5)                            \
+    template <>                                                             \
+    struct wgmma_e4m3<N> {                                                  \
+        WGMMA_SS(ss, N, G, S0, S1, S2, "k32.f32.e4m3.e4m3", "")             \
+        WGMMA_RS(rs, N, G, S0, S1, S2, S3, S4, S5, "k32.f32.e4m3.e4m3", "") \
     };
 
 WGMMA_ALL(WGMMA_E4M3)

@@ -148,9 +148,7 @@ __device__ __forceinline__ void recompute_s(float (&s_r)[FA_N / 2], unsigned q_s
 {
     make_opaque(q_s, k_s, thread); /* the compiler would keep these addresses in registers through the main loop */
     const int lane = thread % 32, row = thread / 32 * 16 + lane % 16;
-#pragma unroll
-    for (int i = 0; i < FA_N / 2; ++i)
-        s_r[i] = 0.0f;
+    clear(s_r);
 #pragma unroll 1
     for (int step = 0; step < DIM_K / 16; ++step) {
         const int box = step / BOX_STEPS, chunk = step % BOX_STEPS * 2;
@@ -181,9 +179,7 @@ __device__ __forceinline__ void recompute_s_from_memory(const fa_params &p, floa
     const fa_element *k_g = key_rows(p.k, seq, p.k_stride_b, p.k_stride_h, p.k_stride_s, kv_head) +
                             (key0 + lane / 4) * p.k_stride_s + lane % 4 * 2;
 #endif
-#pragma unroll
-    for (int i = 0; i < FA_N / 2; ++i)
-        s_r[i] = 0.0f;
+    clear(s_r);
 #pragma unroll 1
     for (int step = 0; step < DIM_K / 16; ++step) {
         unsigned a[4];

@@ -33,9 +33,7 @@ __device__ __forceinline__ bool skip_unseen(consumer &c)
 /* The first key tile when nothing runs: S = Q K^T on its own, exact row maxima, P = exp2(S - max). */
 __device__ __forceinline__ void first_key_tile(consumer &c)
 {
-#pragma unroll
-    for (int i = 0; i < O_REGS; ++i)
-        c.o_r[i] = 0.0f;
+    clear(c.o_r);
     const unsigned q_s = q_address(c);
     if (Q_IN_REGISTERS)
         load_q_operand(c.q_r, q_s, c.thread);

@@ -200,9 +200,7 @@ __device__ __forceinline__ void store_o(const fa_params &p, float (&o_r)[O_REGS]
 #endif
     if constexpr (HAS_VARLEN && O_BUFFER_COLS == 0) {
         if (seq.seq_kv == 0) /* as in store_o_by_tma, where zeros here would spill */
-#pragma unroll
-            for (int i = 0; i < O_REGS; ++i)
-                o_r[i] = 0.0f;
+            clear(o_r);
     }
     if constexpr (O_BUFFER_COLS > 0)
         store_o_by_tma(p, o_r, scale, tile, buffers_s + (4 * warpgroup + warp) * O_WARP_BYTES, row, thread % 32);

@@ -1294,3 +1294,25 @@ TEST(dump_and_load)
     }
     rmdir(folder);
 }
+
+/* Those of the sinks are a number for each head. */
+TEST(gradients_are_dumped)
+{
+    static const char *const names[] = {"q", "k", "v", "o", "dout", "lse", "dq", "dk", "dv", "dsinks"};
+    char folder[] = "/tmp/fa_check_XXXXXX";
+    assert_non_null(mkdtemp(folder));
+    setup *s = make(WAY_GOOD, WAY_NO_LIBRARY);
+    s->problem = s->kernel.problem = (fa_problem){2, 2, 1, 10, 20, 32, true, 0.25f, .backward = true};
+    s->problem.sinks = true;
+    s->options.dump = folder;
+    assert_int_equal(check(s), FA_WRONG); /* the kernel does not know of sinks */
+    for (int i = 0; i < 10; i++) {
+        FREED char *path = fa_format("%s/%s.npy", folder, names[i]), *file = NULL;
+        size_t size;
+        assert_int_equal(fa_read_file(path, &file, &size, &s->why), FA_PASS);
+        if (i == 9)
+            holds(file + 10, "'shape': (1, 1, 2), }");
+        unlink(path);
+    }
+    assert_int_equal(rmdir(folder), 0);
+}

@@ -234,17 +234,24 @@ TEST(an_element_may_have_the_error_of_its_row)
     }
 }
 
+/* With gradients beyond FP16. */
+static bench open_large(const fa_problem *problem)
+{
+    bench b = open_bench(problem, false);
+    for (size_t i = 0; i < fa_problem_o_count(problem); i++)
+        b.tensors.dout[i] = fa_float_to_half(8192.0f * fa_half_to_float(b.tensors.dout[i]));
+    fa_gradients_free(&b.expected);
+    b.expected = fa_gradients_make(problem, &b.tensors, b.forward, 16, 16, 1);
+    return b;
+}
+
 /* Where the type has no such number an infinity of its sign is right, and no other. */
 TEST(infinities_are_right_where_the_type_ends)
 {
     fa_problem problem = larger;
     problem.seq_kv = 2; /* of many rows each */
     problem.causal = false;
-    CLEANUP(close_bench) bench b = open_bench(&problem, false);
-    for (size_t i = 0; i < fa_problem_o_count(&b.problem); i++)
-        b.tensors.dout[i] = fa_float_to_half(8192.0f * fa_half_to_float(b.tensors.dout[i]));
-    fa_gradients_free(&b.expected);
-    b.expected = fa_gradients_make(&b.problem, &b.tensors, b.forward, 16, 16, 1);
+    CLEANUP(close_bench) bench b = open_large(&problem);
     const fa_gradient *dv = &b.expected.of[FA_GRAD_DV];
     int64_t beyond = -1, count = 0;
     for (int64_t i = 0; i < dv->row_count * dv->columns; i++)
@@ -265,11 +272,7 @@ TEST(infinities_are_right_where_the_type_ends)
 TEST(infinities_outside_the_sample_are_judged_by_the_cpu)
 {
     fa_problem problem = {1, 1, 1, 4096, 1100, 256, false, 1.0f};
-    CLEANUP(close_bench) bench b = open_bench(&problem, false);
-    for (size_t i = 0; i < fa_problem_o_count(&b.problem); i++)
-        b.tensors.dout[i] = fa_float_to_half(8192.0f * fa_half_to_float(b.tensors.dout[i]));
-    fa_gradients_free(&b.expected);
-    b.expected = fa_gradients_make(&b.problem, &b.tensors, b.forward, 16, 16, 1);
+    CLEANUP(close_bench) bench b = open_large(&problem);
     memset(b.output, 0, fa_gradient_offset(&b.problem, FA_GRADS) * sizeof *b.output);
     write_right(&b);
     const fa_gradient *dk = &b.expected.of[FA_GRAD_DK];
