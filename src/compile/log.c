@@ -91,6 +91,25 @@ static void put_place(const char *log, const char *error, char *text, size_t siz
     }
 }
 
+/* Whether a text begins as NVRTC said it, with ? for bytes that are none of C++'s own characters. */
+static bool begins(const char *text, const char *said)
+{
+    for (; *said != '\0'; text++, said++)
+        if (*text != *said && (*said != '?' || (unsigned char)*text < ' '))
+            return false;
+    return true;
+}
+
+/* The sentence as it stands in the source line behind the message, where it stands there. */
+static void restore(char *sentence, const char *source)
+{
+    const char *at = strchr(source, '"');
+    while (at != NULL && !begins(at + 1, sentence))
+        at = strchr(at + 1, '"');
+    if (at != NULL)
+        memcpy(sentence, at + 1, strlen(sentence));
+}
+
 bool fa_log_static_assert(const char *log, char *sentence, size_t size)
 {
     static const char failed[] = "static assertion failed", with[] = " with \"";
@@ -109,6 +128,7 @@ bool fa_log_static_assert(const char *log, char *sentence, size_t size)
         }
         if (said < end) {
             snprintf(sentence, size, "%.*s%s", (int)(end - said), said, place);
+            restore(sentence, next_line(line) != NULL ? next_line(line) : "");
         } else { /* the source follows, of g++ behind its number and a bar */
             const char *source = next_line(line) != NULL ? next_line(line) : "";
             source += strspn(source, " 0123456789|");

@@ -48,6 +48,9 @@ TEST(sentences_of_static_asserts)
     assert_true(fa_log_static_assert("k.cu(1): error: static assertion failed with \"light: say \"so\" here\"\n  x\n",
                                      text, sizeof text));
     assert_string_equal(text, "light: say \"so\" here");
+    static const char plain[] = "(1): error: static assertion failed with \"a?? ?b?\"\n  A(\"\", \"aß `b`\");\n";
+    assert_true(fa_log_static_assert(plain, text, sizeof text));
+    assert_string_equal(text, "aß `b`");
     assert_true(fa_log_static_assert("a.cu:3:5: error: static assertion failed: M must be 16\n", text, sizeof text));
     assert_string_equal(text, "M must be 16");
     assert_true(fa_log_static_assert("a.cu:9:1: error: static assertion failed\n    9 | static_assert(M == 1);\n", text,
