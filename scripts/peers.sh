@@ -44,9 +44,14 @@ peer='(fa4|cudnn|fa3|fa2|efficient|math|flashinfer|fmha_v2|flash_mla|contiguous|
 [[ ${opt[peers]} =~ ^($peer(,$peer)*)?$ ]] || die 2 "--peers takes names of peers (see --help), not '${opt[peers]}'"
 [[ ${opt[max-time]} =~ ^[0-9]*[.]?[0-9]+$ ]] || die 2 "--max-time takes seconds, not '${opt[max-time]}'"
 need_number 1 limit
+for name in env out; do opt[$name]=$(from_caller "${opt[$name]}"); done
 IFS=, read -ra lists <<<"${opt[problems]}"
 for i in "${!lists[@]}"; do
-    [[ ! ${lists[i]} =~ ^(dense|caches|features|paged|fp8|backward)$ ]] || lists[i]=$lib/peers/${lists[i]}.txt
+    if [[ ${lists[i]} =~ ^(dense|caches|features|paged|fp8|backward)$ ]]; then
+        lists[i]=$lib/peers/${lists[i]}.txt
+    else
+        lists[i]=$(from_caller "${lists[i]}")
+    fi
     is_input "${lists[i]}" || die 2 "--problems takes a file that can be read or a list's name, not '${lists[i]}'"
 done
 [[ -z ${opt[out]} || ${#lists[@]} -eq 1 ]] || die 2 "--out is of one list of problems"
@@ -58,7 +63,7 @@ for i in "${!lists[@]}"; do
     python3 "$worker" --problems="${lists[i]}" --only="${opt[only]}" --more="${more[*]}" >"$work/lines.$i"
 done
 [[ $(cat "$work"/lines.*) ]] || die 2 "no problem of ${opt[problems]} contains '${opt[only]}'"
-[[ ${flag[dry-run]} -eq 0 ]] || { cat "$work"/lines.*; exit 0; }
+[[ ${flag[dry-run]} -eq 0 ]] || { cat "$work"/lines.* | put_out ''; exit 0; }
 need_bench
 registry=$("$bench" --list-kernels --json -)
 need_kernels "$(values_of kernel)"
@@ -70,7 +75,7 @@ while read -r file; do
         built) mapfile -t -O "${#libraries[@]}" libraries < <(find examples/library/build \( -name 'fa[23].so' -o \
             -name 'cutlass_*.so' -o -name 'flashinfer_*.so' \) 2>/dev/null | sort) ;;
         *)
-            kernel_exists "$file" library || is_input "$file" ||
+            kernel_exists "$file" library || { file=$(from_caller "$file") && is_input "$file"; } ||
                 die 2 "--library takes a file that can be read, a library's name, built or none, not '$file'"
             libraries+=("$file")
             ;;

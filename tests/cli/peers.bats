@@ -227,6 +227,8 @@ both_rows() { # FILTER of each of the two rows; $p has its peers by their names
 
 @test "--dry-run shows each committed problem" {
     [ "$(scripts/peers.sh --dry-run | wc -l)" -eq 41 ]
+    (cd tests && ../scripts/peers.sh --dry-run --problems ../scripts/lib/peers/dense.txt) |
+        diff - <(scripts/peers.sh --dry-run) # paths are below the caller's folder
     run -0 scripts/peers.sh --dry-run --only causal
     [ "${#lines[@]}" -eq 20 ]
     scripts/peers.sh --dry-run --problems dense,caches,features,paged,fp8,backward |
