@@ -168,7 +168,7 @@ typedef struct fa_kernel_info {
     fa_i32 threads;                   /* per block */
     fa_i32 smem_dynamic_bytes;        /* per block */
     fa_i32 grid;                      /* FA_GRID_* */
-    fa_i32 blocks_per_sm;             /* FA_GRID_PERSISTENT: resident blocks per multiprocessor */
+    fa_i32 blocks_per_sm;             /* resident blocks per multiprocessor; _KEYS with these: no more of them */
     fa_i32 cluster;                   /* thread blocks per cluster, 0 or 1: none */
     fa_i64 workspace_bytes_per_block; /* times the tiles*splits of query rows ... */
     fa_i64 workspace_bytes_fixed;     /* ... plus this */
@@ -187,7 +187,7 @@ typedef struct fa_kernel_info {
     fa_i32 serves;              /* FA_FEATURE_*: what it can serve beyond dense forward */
     fa_i32 needs;               /* FA_NEEDS_* */
     fa_i32 page_rows;           /* with pages: page sizes must be multiples of this; 0: any */
-    fa_i32 pre_grid, post_grid; /* blocks of fa_before and fa_after; 0: as many as fa_kernel has */
+    fa_i32 pre_grid, post_grid; /* blocks of fa_before and fa_after; 0: as fa_kernel, of all keys */
 } fa_kernel_info;
 
 #ifdef __cplusplus

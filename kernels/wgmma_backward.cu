@@ -11,6 +11,8 @@
  *   first is half a tile ahead, so that one's exponentials run under the other's products.
  *   Their dO and rows' numbers come by cp.async.
  * Loads: a third warpgroup brings Q, K, V and dO by TMA.
+ * Blocks: where they are about equally long, one a multiprocessor goes through them; loads of the next begin while dK
+ *   and dV leave.
  * Around it: fa_before and fa_after of mma/gradients.cuh.
  * Builds on: mma_backward, wgmma.
  * Splits: where blocks are few, a cluster of them shares a K/V head's keys. Each has a part of the query tiles, and at
@@ -19,11 +21,12 @@
  *   warps 12; n 128 up to dim 128, 64 above dim 192 or dim-v 128, either between them.
  * Limits: dim a multiple of 8 up to 256, dim-v up to dim; rows on 16 bytes; lengths, windows, chunks, softcap, sinks,
  *   ALiBi; for softcap m 64, above dim 128 n 64. */
+#include "wgmma/backward_blocks.cuh"
 #include "wgmma/backward_dq.cuh"
 #include "wgmma/backward_store.cuh"
 #include "wgmma/backward_wide.cuh"
 
-FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = SMEM_BYTES, .grid = FA_GRID_KEYS,
+FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = SMEM_BYTES, .grid = FA_GRID_KEYS, .blocks_per_sm = PERSISTENT,
                .cluster = SPLITS > 1 ? SPLITS : 0,
                .workspace_bytes_per_block = static_cast<fa_i64>(M / SPLITS) * WORKSPACE_BYTES_PER_ROW, .tma_q_rows = M,
                .tma_k_rows = N, .tma_v_rows = N, .tma_o_rows = SHARED_KEYS ? 0 : M, .tma_cols = 64,
@@ -87,7 +90,7 @@ __device__ __forceinline__ void consume_tile(const fa_params &p, const key_block
     if constexpr (EARLY_STEPS > 0) {
         fence_operand(w.dv);
         wgmma_fence();
-        issue_sums<0, EARLY_STEPS>(w.dv, p_r, q_at + Q_BYTES, loop.count > 0);
+        issue_sums<0, EARLY_STEPS>(w.dv, p_r, q_at + Q_BYTES, PERSISTENT || loop.count > 0);
         wgmma_commit();
     }
     wgmma_wait<(EARLY_STEPS > 0)>(); /* for dP^T */
@@ -101,7 +104,7 @@ __device__ __forceinline__ void consume_tile(const fa_params &p, const key_block
         if (EARLY_STEPS == 0)
             fence_operand(w.dv);
         wgmma_fence();
-        issue_sums<EARLY_STEPS, M / 16>(w.dv, p_r, q_at + Q_BYTES, loop.count > 0);
+        issue_sums<EARLY_STEPS, M / 16>(w.dv, p_r, q_at + Q_BYTES, PERSISTENT || loop.count > 0);
         wgmma_commit();
     }
     fence_async_proxy();
@@ -118,7 +121,7 @@ __device__ __forceinline__ void consume_tile(const fa_params &p, const key_block
         fence_operand(w.dv);
         wgmma_fence();
     }
-    issue_sums(w.dk, ds_r, q_at, loop.count > 0);
+    issue_sums(w.dk, ds_r, q_at, PERSISTENT || loop.count > 0);
     wgmma_commit();
     wgmma_wait<1>(); /* for dQ */
     fence_operand(dq);
@@ -133,14 +136,14 @@ __device__ __forceinline__ void consume_tile(const fa_params &p, const key_block
 }
 
 /* A warpgroup that computes, and owns all of its keys. */
-__device__ __forceinline__ void consume(const fa_params &p, const key_block &block, const shared_layout &at,
-                                        unsigned char *smem, int group, int thread)
+__device__ __forceinline__ void consume(const fa_params &p, key_block &block, consumer_state &w, query_loop &loop,
+                                        const shared_layout &at, unsigned char *smem, unsigned &block_at)
 {
-    consumer_state w = {};
-    w.group = group, w.thread = thread;
-    query_loop loop = first_query_tile(p, block);
-    if (loop.left > 0)
-        mbarrier_wait(at.keys_bar, 0);
+    const int group = w.group, thread = w.thread;
+    if (loop.left > 0) {
+        mbarrier_wait(at.keys_bar, PERSISTENT ? block_at / KEYS_PHASE : 0);
+        block_at ^= KEYS_PHASE;
+    }
     w.warp = uniform_by_shuffle(thread / 32);
     head_scores scores = scores_of_head(p, block.seq, loop.head);
     asm volatile("" : "+f"(scores.scale_log2)); /* not computed again for each tile */
@@ -161,10 +164,18 @@ __device__ __forceinline__ void consume(const fa_params &p, const key_block &blo
         store_shares(p, block, at.base);
         return;
     }
-    /* No other warp needs these rows of V. */
-    const unsigned warp_s = at.base + V_AT + (group * 64 + w.warp * 16) * BOX_ROW_BYTES;
-    store_sums<false>(w.dk, p, block, block.key0 + group * 64, warp_s, V_BYTES - K_BOX_BYTES, thread);
-    store_sums<true>(w.dv, p, block, block.key0 + group * 64, warp_s, V_BYTES - K_BOX_BYTES, thread);
+    if constexpr (PERSISTENT) { /* again, as registers were short */
+        asm volatile("" : "+r"(block_at));
+        find_block(block, p, block_at & ~KEYS_PHASE);
+    }
+    /* No other warp needs these rows of V, nor, PERSISTENT, of the next tile's dS. */
+    const unsigned warp_s = PERSISTENT ? at.base + ds_of(loop) + group * Q_BOX_BYTES + w.warp * 16 * BOX_ROW_BYTES
+                                       : at.base + V_AT + (group * 64 + w.warp * 16) * BOX_ROW_BYTES;
+    const int step = PERSISTENT ? 0 : V_BYTES - K_BOX_BYTES;
+    store_sums<false>(w.dk, p, block, block.key0 + group * 64, warp_s, step, thread);
+    store_sums<true>(w.dv, p, block, block.key0 + group * 64, warp_s, step, thread);
+    if (PERSISTENT)
+        bar_sync(BAR_DS_USED + group, 128);
 }
 
 /* With shared keys: the warpgroup's parts of dQ of a tile. Of an odd number, the last is now one's, now the other's. */
@@ -291,9 +302,7 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
             tma_prefetch_map(&p.o_map);
     }
     key_block block;
-    if (!find_keys(block, p, [&](unsigned heads, unsigned tiles, unsigned at, unsigned &unit, int &tile) {
-            order_blocks(block, p, heads, tiles, at, unit, tile);
-        }))
+    if (!PERSISTENT && !find_block(block, p, blockIdx.x))
         return;
     if (ZIGZAG && p.heads == p.kv_heads)
         block.up = BOXES != 2;
@@ -310,16 +319,33 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
     __syncthreads();
     if (group == 2) {
         setmaxnreg_dec<PRODUCER_REGISTERS>();
+        const auto load = [&](int warp) {
+            for_each_block(p, block, [&](const key_block &block, query_loop &loop, unsigned &) {
+                produce(p, block, loop, at, smem, warp, thread);
+            });
+        };
         if constexpr (SHARED_KEYS)
             produce_shared(p, block, at, smem, thread);
         else if (thread >= 96)
-            send_dq(p, block, at.base + DQ_AT);
-        else
-            produce(p, block, at, smem, thread);
+            for_each_block(p, block, [&](const key_block &block, query_loop &loop, unsigned &) {
+                send_dq(p, block, loop, at.base + DQ_AT);
+            });
+        else if (!PERSISTENT)
+            load(uniform_by_shuffle(thread / 32));
+        else if (thread >= 64)
+            load(2);
+        else if (thread >= 32)
+            load(1);
+        else if (elect_one())
+            load(0);
     } else {
         setmaxnreg_inc<CONSUMER_REGISTERS>();
         if constexpr (!SHARED_KEYS)
-            consume(p, block, at, smem, group, thread);
+            for_each_block<KEYS_PHASE>(p, block, [&](key_block &block, query_loop &loop, unsigned &block_at) {
+                consumer_state w = {};
+                w.group = group, w.thread = thread;
+                consume(p, block, w, loop, at, smem, block_at);
+            });
         else if (group == 0)
             consume_shared<false>(p, block, at, smem, thread);
         else

@@ -53,37 +53,14 @@ constexpr int SUM_COLUMNS = DIM_PAD + DIM_PAD_V; /* of dK, then of dV, in FP32 f
 static_assert(SPLITS == 1 || N * SUM_COLUMNS * 4 <= (SHARED_KEYS ? ROWS_AT : DQ_AT),
               "wgmma_backward: a block's dK and dV must fit");
 constexpr int LOADERS = 128, CONSUMERS = 256, DO_LOADERS = SHARED_KEYS ? LOADERS : 1 + 32;
-constexpr int PRODUCER_REGISTERS = 24, CONSUMER_REGISTERS = 240;
 constexpr bool CAUSAL_ALONE = FA_CAUSAL && !HAS_FIRST_KEY && !HAS_VARLEN;
 /* The order of blocks and of their tiles, of gradients.cuh. Without groups tiles go down, too, or with n 64 up. */
 constexpr bool ZIGZAG = CAUSAL_ALONE && !DETERMINISTIC && (LATE_DOUT || SHARED_KEYS);
 
-/* The order of blocks, for find_keys.
- * CAUSAL_ALONE: with the causal mask the first keys of a head meet the most query tiles. So the last heads, a wave or
- * two of blocks, go by tiles of keys, not by heads. More heads at once would not stay in L2.
- * ZIGZAG, where query heads share K/V heads: as many of these go side by side, the longest blocks first. They meet the
- * same query tiles at the same time, from the last rows down; so they end one by one, at the diagonal. The next heads'
- * blocks begin as those end and go up from the diagonal: they are side by side again, and end together. So what they
- * read and add to stays in L2. Of short sequences the last waves of blocks are one. */
-__device__ __forceinline__ void order_blocks(key_block &block, const fa_params &p, unsigned heads, unsigned tiles,
-                                             unsigned at, unsigned &unit, int &tile)
-{
-    if (ZIGZAG && p.heads != p.kv_heads) {
-        const unsigned side = max(1u, p.sm_count / (tiles * FA_SPLITS)), even = (heads / side - 1) / 2 * 2 * side;
-        unsigned first = at / (side * tiles) * side, count = min(side, heads - first);
-        if (tiles < 16 && first >= even)
-            first = even, count = heads - even;
-        const unsigned i = at - first * tiles;
-        unit = first + i % count, tile = i / count;
-        block.up = first / side % 2 != 0;
-    } else if constexpr (CAUSAL_ALONE) {
-        const unsigned waves = tiles < 16 ? 1 : 2, last = min(heads, ceil_div(waves * p.sm_count, tiles * FA_SPLITS));
-        if (unit >= heads - last) {
-            const unsigned i = at - (heads - last) * tiles;
-            tile = i / last, unit = heads - last + i - tile * last;
-        }
-    }
-}
+/* Blocks of about equal length are persistent: loads of the next one begin while a block's dK and dV leave. */
+constexpr bool PERSISTENT =
+    N == 128 && !WIDE && SPLITS == 1 && !DETERMINISTIC && !HAS_VARLEN && (!CAUSAL_ALONE || M == 128);
+constexpr int PRODUCER_REGISTERS = 24, CONSUMER_REGISTERS = 240;
 
 /* Named barriers: dS is written; S^T is; dS is, by the warpgroup itself. A warpgroup's part of dQ is written, and has
  * been sent (+ 2). With one buffer, the other warpgroup has used dS. */
@@ -95,10 +72,11 @@ struct shared_layout {
 };
 
 /* The query tiles of a block, its share of those of its keys, heads outermost; count: those that are over. With ZIGZAG
- * heads are innermost, and the blocks of a cluster take turns. */
+ * heads are innermost, and the blocks of a cluster take turns. PERSISTENT: count goes on from block to block. */
 struct query_loop {
     int head, tile, left, count;
     unsigned group; /* query heads of a K/V head */
+    int start;      /* count, of the block's first tile */
 };
 
 /* With ZIGZAG: so many heads on. */
@@ -108,11 +86,11 @@ __device__ __forceinline__ void move(query_loop &loop, const key_block &block, i
         loop.head -= loop.group, loop.tile += block.up ? 1 : -1;
 }
 
-__device__ __forceinline__ query_loop first_query_tile(const fa_params &p, const key_block &block)
+__device__ __forceinline__ query_loop first_query_tile(const fa_params &p, const key_block &block, int start = 0)
 {
     const int group = p.heads / p.kv_heads, all = (block.end - block.begin) * group;
     const int share = SPLITS > 1 ? blockIdx.x % SPLITS : 0;
-    query_loop loop = {block.kv_head * group, block.begin, all, 0, static_cast<unsigned>(group)};
+    query_loop loop = {block.kv_head * group, block.begin, all, start, static_cast<unsigned>(group), start};
     if constexpr (ZIGZAG) {
         loop.tile = block.up ? block.begin : block.end - 1;
         loop.left = (all - share + SPLITS - 1) / SPLITS;
@@ -226,22 +204,21 @@ __device__ __forceinline__ constexpr int number_place(int row)
 }
 
 /* The same where each warpgroup has its keys: one warp issues all copies, two bring the rows' numbers. */
-__device__ __forceinline__ void produce(const fa_params &p, const key_block &block, const shared_layout &at,
-                                        unsigned char *smem, int thread)
+__device__ __forceinline__ void produce(const fa_params &p, const key_block &block, query_loop &loop,
+                                        const shared_layout &at, unsigned char *smem, int warp, int thread)
 {
     const sequence &seq = block.seq;
     const int of_keys = HAS_VARLEN ? seq.first_kv + seq.seq_kv : seq.batch;
     const int of_queries = HAS_VARLEN ? seq.first_q + seq.seq_q : seq.batch;
-    const int warp = uniform_by_shuffle(thread / 32);
-    query_loop loop = first_query_tile(p, block);
     if (loop.left == 0)
         return;
     if (warp == 0) {
-        if (!elect_one())
+        if (!PERSISTENT && !elect_one())
             return;
         const int first_key = block.key0 + (HAS_VARLEN ? p.seq_kv - seq.seq_kv : 0);
         const int first_query = HAS_VARLEN ? p.seq_q - seq.seq_q : 0;
-        load_keys(p, block, at, first_key, of_keys);
+        if (!PERSISTENT)
+            load_keys(p, block, at, first_key, of_keys);
         for (; loop.left > 0; advance(loop, block)) {
             const unsigned full = at.full_bar + 8 * stage_of(loop), to = at.base + q_of(loop);
             const unsigned dout_full = LATE_DOUT ? at.empty_bar + dout_bar_of(loop) : full;
@@ -255,12 +232,23 @@ __device__ __forceinline__ void produce(const fa_params &p, const key_block &blo
             for (int box = 0; box < BOXES_V; ++box)
                 tma_load(to + Q_BYTES + box * Q_BOX_BYTES, &p.o_map, dout_full, box * 64, first_query + loop.tile * M,
                          loop.head, of_queries);
+            if (PERSISTENT && loop.count == loop.start) {
+                const int last = loop.start - 1; /* tile of the block before: its keys have been used */
+                if (last >= 0)
+                    mbarrier_wait(at.empty_bar + 8 * (last % STAGES), last / STAGES & 1);
+                load_keys(p, block, at, first_key, of_keys);
+            }
         }
     } else if (warp < 3) {
         const int lane = thread % 32;
+        const fa_i64 of_head = gradients_of(p, seq, loop.head, block.kv_head, loop.group).first;
+        const int first = static_cast<int>(of_head) - loop.head * p.seq_q; /* the row that head 0 would begin with */
         for (; loop.left > 0; advance(loop, block)) {
             const gradient_rows rows = gradients_of(p, seq, loop.head, block.kv_head, loop.group);
             const float *from_g = (warp == 1 ? rows.lse2_g : rows.delta_g) + loop.tile * M + lane;
+            if constexpr (PERSISTENT) /* with fewer registers */
+                from_g = static_cast<const float *>(p.workspace) + rows.all * (DIM16 + warp - 1) +
+                         (first + loop.head * p.seq_q + loop.tile * M + lane);
             const int rows_left = smaller(seq.seq_q - loop.tile * M, M) - lane;
             float numbers[ceil_div(M, 32)];
 #pragma unroll

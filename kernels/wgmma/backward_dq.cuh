@@ -92,9 +92,8 @@ __device__ __forceinline__ void end_part(int group)
 
 /* The warp that sends dQ: adds what the warpgroups leave in shared memory to the sums, four boxes of 16 columns each,
  * of WIDE's third part half of the rows. With --deterministic a tile waits for so many turns of tiles of keys. */
-__device__ __forceinline__ void send_dq(const fa_params &p, const key_block &block, unsigned dq_at)
+__device__ __forceinline__ void send_dq(const fa_params &p, const key_block &block, query_loop &loop, unsigned dq_at)
 {
-    query_loop loop = first_query_tile(p, block);
     const int lane = threadIdx.x % 32, seq_q = block.seq.seq_q;
     const gradient_rows rows = gradients_of(p, block.seq, loop.head, block.kv_head, loop.group);
     float *head_g = rows.dq_g + lane % 4 * 16 + dq_moved(rows, 0, lane % 4 * 16);
@@ -102,6 +101,8 @@ __device__ __forceinline__ void send_dq(const fa_params &p, const key_block &blo
 #pragma unroll 1
     for (; loop.left > 0; advance(loop, block)) {
         const int row0 = loop.tile * M;
+        for (int group = 0; PERSISTENT && group < 2 && loop.count > 0; ++group)
+            bar_arrive(BAR_DQ + 2 + group, 128 + 32);
         if (DETERMINISTIC) {
             const unsigned turns = turn_of(p, block, row0);
             if (lane == 0 && turns > 0)
@@ -128,7 +129,7 @@ __device__ __forceinline__ void send_dq(const fa_params &p, const key_block &blo
             tma_store_wait_read();
         __syncwarp();
 #pragma unroll
-        for (int group = 0; group < 2 && loop.left > 1; ++group)
+        for (int group = 0; !PERSISTENT && group < 2 && loop.left > 1; ++group)
             bar_arrive(BAR_DQ + 2 + group, 128 + 32);
         if (DETERMINISTIC) {
             if (lane < (WIDE ? 8 : 4))

@@ -28,9 +28,10 @@ __device__ __forceinline__ void weigh(float (&s)[M / 2], unsigned (&p_r)[M / 4],
                                       float (&delta)[M / 4], unsigned numbers_at, const fa_params &p,
                                       const key_block &block, const head_scores &scores, int key, int row0)
 {
-    constexpr bool BY_DIAGONAL = FA_CAUSAL && !HAS_FIRST_KEY;
+    constexpr bool BY_DIAGONAL = FA_CAUSAL && !HAS_CHUNK;
     const int lane = threadIdx.x % 32, first_key = block.key0 + key + lane / 4, first_row = row0 + lane % 4 * 2;
     const int diagonal = position_of(block.seq, first_row) - first_key;
+    const int lowest = HAS_WINDOW && p.window_left >= 0 ? diagonal - min(p.window_left, 1 << 30) : -(1 << 30);
     [[maybe_unused]] float before = 0.0f, slope_before = 0.0f;
 #pragma unroll
     for (int i = PART * PART_16S * 8; i < (PART + 1) * PART_16S * 8; ++i) {
@@ -38,7 +39,8 @@ __device__ __forceinline__ void weigh(float (&s)[M / 2], unsigned (&p_r)[M / 4],
         [[maybe_unused]] const key_range seen = keys_seen(p, block.seq, first_row + row);
         const float score = modified_score(p, block.seq, scores, s[i], first_row + row, key_here);
         const float weight = exp2_approx(fmaf(score, scores.scale_log2, -lse2[i / 4 * 2 + i % 2]));
-        const bool hidden = BY_DIAGONAL ? further - row > diagonal : key_here < seen.first || key_here >= seen.end;
+        const bool hidden = BY_DIAGONAL ? further - row > diagonal || (HAS_WINDOW && further - row < lowest)
+                                        : key_here < seen.first || key_here >= seen.end;
         const float slope = score_slope(scores, s[i]);
         s[i] = MASKED && hidden ? 0.0f : weight;
         if (HAS_SOFTCAP && i % 2 == 1)

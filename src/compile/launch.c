@@ -41,18 +41,18 @@ static fa_launch planned(const fa_module *module, int32_t tiles_m, int32_t tiles
 }
 
 /* Adds fa_before and fa_after to a launch of fa_kernel. */
-static fa_launch surrounded(const fa_module *module, fa_launch launch)
+static fa_launch surrounded(const fa_module *module, fa_launch launch, int64_t around)
 {
     const struct {
         bool there;
         fa_i32 entry, grid;
     } parts[] = {{module->has_before, FA_STEP_BEFORE, module->info.pre_grid},
-                 {true, 0, 0},
+                 {true, 0, (fa_i32)launch.grid},
                  {module->has_after, FA_STEP_AFTER, module->info.post_grid}};
     for (size_t i = 0; (module->has_before || module->has_after) && i < sizeof parts / sizeof *parts; i++)
         if (parts[i].there)
             launch.plan.steps[launch.plan.count++] =
-                (fa_step){.grid = {parts[i].grid > 0 ? parts[i].grid : (fa_i32)launch.grid, 1, 1},
+                (fa_step){.grid = {parts[i].grid > 0 ? parts[i].grid : (fa_i32)around, 1, 1},
                           .block = {(fa_i32)launch.threads, 1, 1},
                           .shared_bytes = parts[i].entry == 0 ? (fa_i32)launch.smem_dynamic_bytes : 0,
                           .entry = parts[i].entry};
@@ -104,11 +104,10 @@ fa_launch fa_launch_of(const fa_module *module, const fa_problem *problem, int32
         return (fa_launch){.grid = 0};
     const int64_t resident =
         (int64_t)sm_count * (info->blocks_per_sm > 0 ? info->blocks_per_sm : 1) / cluster * cluster;
-    const bool persistent = info->grid == FA_GRID_PERSISTENT && resident < blocks;
+    const int64_t all = of_keys > 0 ? (of_keys + cluster - 1) / cluster * cluster : blocks;
+    const bool persistent = info->grid == FA_GRID_PERSISTENT || (of_keys > 0 && info->blocks_per_sm > 0);
     const fa_launch launch = {
-        .grid = (uint32_t)(of_keys > 0  ? (of_keys + cluster - 1) / cluster * cluster
-                           : persistent ? resident
-                                        : blocks),
+        .grid = (uint32_t)(persistent && resident < all ? resident : all),
         .threads = (uint32_t)info->threads,
         .smem_dynamic_bytes = (uint32_t)info->smem_dynamic_bytes,
         .cluster = (uint32_t)cluster,
@@ -116,5 +115,5 @@ fa_launch fa_launch_of(const fa_module *module, const fa_problem *problem, int32
         .tiles = (int32_t)tiles,
         .workspace_bytes = info->workspace_bytes_per_block * blocks + info->workspace_bytes_fixed,
     };
-    return surrounded(module, launch);
+    return surrounded(module, launch, of_keys > 0 ? all : launch.grid);
 }

@@ -83,7 +83,7 @@ packed=("--schedule random --batch 1 --seq 70 --seq-kv 200 --window 60,0 --causa
     "--race --schedule random --batch 1 --seq 50 --seq-kv 90 --window 40,0")
 
 tile[wgmma_backward]="--op backward --n 128 --warps 12 --stages 2 --batch 1 --heads 2 --kv-heads 1"
-backward=("--race --schedule random --m 128 --seq 300 --seq-kv 140" "--race --schedule descending --m 128 --seq 300"
+backward=("--race --schedule random --m 128 --seq 300 --seq-kv 700" "--race --schedule descending --m 128 --seq 300"
     "--race --schedule ascending --m 128 --seq 300 --stages 1" "--schedule random --m 128 --seq 300 --seq-kv 140"
     "--race --schedule greedy --dim 128 --m 80 --seq 203 --seq-kv 140 --causal"
     "--race --schedule descending --dim 128 --m 80 --seq 300 --deterministic"

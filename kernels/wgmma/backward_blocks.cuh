@@ -1,0 +1,74 @@
+/* Which keys the blocks of wgmma_backward have, in which order. */
+#pragma once
+
+#include "wgmma/backward.cuh"
+
+/* The order of blocks, for find_keys.
+ * CAUSAL_ALONE: with the causal mask the first keys of a head meet the most query tiles. So the last heads, a wave or
+ * two of blocks, go by tiles of keys, not by heads. More heads at once would not stay in L2.
+ * ZIGZAG, where query heads share K/V heads: as many of these go side by side, the longest blocks first. They meet the
+ * same query tiles at the same time, from the last rows down; so they end one by one, at the diagonal. The next heads'
+ * blocks begin as those end and go up from the diagonal: they are side by side again, and end together. So what they
+ * read and add to stays in L2. Of short sequences the last waves of blocks are one. */
+__device__ __forceinline__ void order_blocks(key_block &block, const fa_params &p, unsigned heads, unsigned tiles,
+                                             unsigned at, unsigned &unit, int &tile)
+{
+    if (ZIGZAG && p.heads != p.kv_heads) {
+        const unsigned side = max(1u, p.sm_count / (tiles * FA_SPLITS)), even = (heads / side - 1) / 2 * 2 * side;
+        unsigned first = at / (side * tiles) * side, count = min(side, heads - first);
+        if (tiles < 16 && first >= even)
+            first = even, count = heads - even;
+        const unsigned i = at - first * tiles;
+        unit = first + i % count, tile = i / count;
+        block.up = first / side % 2 != 0;
+    } else if constexpr (CAUSAL_ALONE) {
+        const unsigned waves = tiles < 16 ? 1 : 2, last = min(heads, ceil_div(waves * p.sm_count, tiles * FA_SPLITS));
+        if (unit >= heads - last) {
+            const unsigned i = at - (heads - last) * tiles;
+            tile = i / last, unit = heads - last + i - tile * last;
+        }
+    }
+}
+
+constexpr unsigned KEYS_PHASE = 1u << 31;
+
+/* A block's keys, PERSISTENT at-th of all; false: there are no more. With the causal mask any two blocks in a row are
+ * as long as any others: the second has keys as far from a head's last keys as the first from its first. */
+__device__ __forceinline__ bool find_block(key_block &block, const fa_params &p, unsigned at)
+{
+    if constexpr (!PERSISTENT)
+        return find_keys(block, p, [&](unsigned heads, unsigned tiles, unsigned at, unsigned &unit, int &tile) {
+            order_blocks(block, p, heads, tiles, at, unit, tile);
+        });
+    const unsigned heads = p.batch * p.kv_heads, tiles = ceil_div(p.seq_kv, N), round = at / gridDim.x;
+    const unsigned pair = round / 2 * gridDim.x + at % gridDim.x;
+    if (CAUSAL_ALONE ? pair >= ceil_div(heads, 2) * tiles : at >= heads * tiles)
+        return false;
+    const auto order = [&](unsigned, unsigned, unsigned, unsigned &unit, int &tile) {
+        if (CAUSAL_ALONE) {
+            unit = pair / tiles * 2 + round % 2, tile = pair % tiles;
+            if (round % 2 != 0)
+                tile = unit < heads ? tiles - 1 - tile : tiles; /* tiles: no keys */
+            unit = min(unit, heads - 1);
+        }
+    };
+    find_keys(block, p, order, heads * tiles, at);
+    if (CAUSAL_ALONE && block.key0 >= p.seq_kv)
+        block.end = block.begin;
+    return true;
+}
+
+/* f(block, loop, at) for the block, or PERSISTENT for one after the other: the at-th, with FLAGS that f sets. */
+template <unsigned FLAGS = 0, class F>
+__device__ __forceinline__ void for_each_block(const fa_params &p, key_block &block, const F &f)
+{
+    unsigned at = blockIdx.x;
+    query_loop loop = {};
+    do {
+        if (PERSISTENT && !find_block(block, p, at & ~FLAGS))
+            return;
+        loop = first_query_tile(p, block, loop.count);
+        f(block, loop, at);
+        at += gridDim.x;
+    } while (PERSISTENT);
+}
