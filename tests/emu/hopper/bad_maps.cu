@@ -91,7 +91,7 @@ CASE(released_in_the_block_for_another)
 {
     if (blockIdx.x == 0) {
         if (t < 32)
-            COPY_MAP(&maps_g[0].map, s + MAP_PLACE, cta);
+            COPY_MAP(&maps_g[0].map, MAP, cta);
         __syncthreads();
         if (t == 0) {
             __threadfence();
@@ -116,9 +116,9 @@ CASE(no_barrier_after_the_release)
 CASE(copied_before_the_lanes_have_met)
 {
     if (t == 5)
-        REPLACE_ADDRESS(shared::cta, s + MAP_PLACE, p.q); /* HERE data race */
+        REPLACE_ADDRESS(shared::cta, MAP, p.q); /* HERE data race */
     if (t < 32)
-        COPY_MAP(g, s + MAP_PLACE, gpu); /* HERE data race */
+        COPY_MAP(g, MAP, gpu); /* HERE data race */
 }
 
 COPIED_CASE(changed_while_a_load_reads_it)
@@ -152,8 +152,8 @@ CASE(map_in_shared_memory)
 }
 
 ONE_CASE(map_not_aligned, load_box(p, s, b, reinterpret_cast<const char *>(&p.k_map) + 32)) /* HERE misaligned */
-ONE_CASE(replaced_map_not_aligned, REPLACE_ADDRESS(shared::cta, s + MAP_PLACE + 64, p.q))   /* HERE misaligned */
-WARP_CASE(copied_map_not_aligned, COPY_MAP(g, s + MAP_PLACE + 64, gpu))                     /* HERE misaligned */
+ONE_CASE(replaced_map_not_aligned, REPLACE_ADDRESS(shared::cta, MAP + 64, p.q))             /* HERE misaligned */
+WARP_CASE(copied_map_not_aligned, COPY_MAP(g, MAP + 64, gpu))                               /* HERE misaligned */
 ONE_CASE(acquired_map_not_aligned, ACQUIRE(gpu, reinterpret_cast<const char *>(g) + 64))    /* HERE misaligned */
 ONE_CASE(acquired_in_shared_memory, ACQUIRE(gpu, s_b + MAP_PLACE))                          /* HERE bad tensor map */
 
@@ -171,16 +171,16 @@ CASE(replaced_among_the_parameters)
         REPLACE_ADDRESS(global, map + (reinterpret_cast<u64>(map) & 64), p.q); /* HERE bad tensor map */
 }
 
-ONE_CASE(shared_map_named_global, REPLACE_ADDRESS(global, s_b + MAP_PLACE, p.q))        /* HERE bad tensor map */
-WARP_CASE(copied_to_shared_memory, COPY_MAP(s_b + MAP_PLACE + 128, s + MAP_PLACE, gpu)) /* HERE bad tensor map */
+ONE_CASE(shared_map_named_global, REPLACE_ADDRESS(global, s_b + MAP_PLACE, p.q)) /* HERE bad tensor map */
+WARP_CASE(copied_to_shared_memory, COPY_MAP(s_b + MAP_PLACE + 128, MAP, gpu))    /* HERE bad tensor map */
 
 CASE(copied_by_half_a_warp)
 {
     if (t < 16)
-        COPY_MAP(g, s + MAP_PLACE, gpu); /* HERE partial warp */
+        COPY_MAP(g, MAP, gpu); /* HERE partial warp */
 }
 
-ONE_CASE(replaced_where_no_map_is, REPLACE_ADDRESS(shared::cta, s + MAP_PLACE + 128, p.q)) /* HERE bad tensor map */
+ONE_CASE(replaced_where_no_map_is, REPLACE_ADDRESS(shared::cta, MAP + 128, p.q)) /* HERE bad tensor map */
 
 CASE(size_of_an_acquire)
 {
@@ -193,50 +193,39 @@ CASE(size_of_a_copy)
     if (t < 32)
         asm volatile("tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic" /* HERE bad tensor map */
                      ".release.gpu.sync.aligned [%0], [%1], 256;" ::"l"(g),
-                     "r"(s + MAP_PLACE));
+                     "r"(MAP));
 }
 
 /* Values of fields: PTX ISA, "tensormap.replace"; cuTensorMapEncodeTiled */
 
-CASE(address_off_16_bytes)
+ALONE_CASE(address_off_16_bytes)
 {
-    if (t == 0)
-        REPLACE_ADDRESS(shared::cta, s + MAP_PLACE, static_cast<const char *>(p.q) + 8); /* HERE bad tensor map */
+    REPLACE_ADDRESS(shared::cta, MAP, static_cast<const char *>(p.q) + 8); /* HERE bad tensor map */
 }
 
-ONE_CASE(rank_6, REPLACE(rank, shared::cta, s + MAP_PLACE, 5))                              /* HERE bad tensor map */
-ONE_CASE(box_of_257, REPLACE_OF(box_dim, shared::cta, s + MAP_PLACE, 1, 257))               /* HERE bad tensor map */
-ONE_CASE(tensor_of_nothing, REPLACE_OF(global_dim, shared::cta, s + MAP_PLACE, 1, 0))       /* HERE bad tensor map */
-ONE_CASE(sixth_dimension, REPLACE_OF(global_dim, shared::cta, s + MAP_PLACE, 5, 1))         /* HERE bad tensor map */
-ONE_CASE(stride_of_24_bytes, REPLACE_STRIDE(shared::cta, s + MAP_PLACE, 0, 24))             /* HERE bad tensor map */
-ONE_CASE(fifth_stride, REPLACE_STRIDE(shared::cta, s + MAP_PLACE, 4, 64))                   /* HERE bad tensor map */
-ONE_CASE(element_stride_of_9, REPLACE_OF(element_stride, shared::cta, s + MAP_PLACE, 1, 9)) /* HERE bad tensor map */
-ONE_CASE(type_13, REPLACE_NUMBER(elemtype, shared::cta, s + MAP_PLACE, 13))                 /* HERE bad tensor map */
-ONE_CASE(swizzle_of_96_bytes, REPLACE_NUMBER(swizzle_mode, shared::cta, s + MAP_PLACE, 4))  /* HERE bad tensor map */
-ONE_CASE(interleave_3, REPLACE_NUMBER(interleave_layout, shared::cta, s + MAP_PLACE, 3))    /* HERE bad tensor map */
-ONE_CASE(fill_2, REPLACE_NUMBER(fill_mode, shared::cta, s + MAP_PLACE, 2))                  /* HERE bad tensor map */
+ONE_CASE(rank_6, REPLACE(rank, shared::cta, MAP, 5))                              /* HERE bad tensor map */
+ONE_CASE(box_of_257, REPLACE_OF(box_dim, shared::cta, MAP, 1, 257))               /* HERE bad tensor map */
+ONE_CASE(tensor_of_nothing, REPLACE_OF(global_dim, shared::cta, MAP, 1, 0))       /* HERE bad tensor map */
+ONE_CASE(sixth_dimension, REPLACE_OF(global_dim, shared::cta, MAP, 5, 1))         /* HERE bad tensor map */
+ONE_CASE(stride_of_24_bytes, REPLACE_STRIDE(shared::cta, MAP, 0, 24))             /* HERE bad tensor map */
+ONE_CASE(fifth_stride, REPLACE_STRIDE(shared::cta, MAP, 4, 64))                   /* HERE bad tensor map */
+ONE_CASE(element_stride_of_9, REPLACE_OF(element_stride, shared::cta, MAP, 1, 9)) /* HERE bad tensor map */
+ONE_CASE(type_13, REPLACE_NUMBER(elemtype, shared::cta, MAP, 13))                 /* HERE bad tensor map */
+ONE_CASE(swizzle_of_96_bytes, REPLACE_NUMBER(swizzle_mode, shared::cta, MAP, 4))  /* HERE bad tensor map */
+ONE_CASE(interleave_3, REPLACE_NUMBER(interleave_layout, shared::cta, MAP, 3))    /* HERE bad tensor map */
+ONE_CASE(fill_2, REPLACE_NUMBER(fill_mode, shared::cta, MAP, 2))                  /* HERE bad tensor map */
 
 /* Fields that are right alone, but not together. */
 
-CASE(row_longer_than_the_swizzle)
-{
-    if (t == 0)
-        REPLACE_NUMBER(swizzle_mode, shared::cta, s + MAP_PLACE, 2);
-    use_map(p, s_b, s, b, t); /* HERE bad tensor map */
-}
-
-CASE(row_off_16_bytes)
-{
-    if (t == 0)
-        REPLACE_OF(box_dim, shared::cta, s + MAP_PLACE, 0, 12);
-    use_map(p, s_b, s, b, t); /* HERE bad tensor map */
-}
+USED_CASE(row_longer_than_the_swizzle, REPLACE_NUMBER(swizzle_mode, shared::cta, MAP, 2)) /* HERE bad tensor map */
+USED_CASE(row_off_16_bytes, REPLACE_OF(box_dim, shared::cta, MAP, 0, 12))                 /* HERE bad tensor map */
+USED_CASE(rank_of_the_map_changed, REPLACE(rank, shared::cta, MAP, 1))                    /* HERE bad tensor map */
 
 CASE(integers_filled_with_nan)
 {
     if (t == 0) {
-        REPLACE_NUMBER(elemtype, shared::cta, s + MAP_PLACE, 1);
-        REPLACE_NUMBER(fill_mode, shared::cta, s + MAP_PLACE, 1);
+        REPLACE_NUMBER(elemtype, shared::cta, MAP, 1);
+        REPLACE_NUMBER(fill_mode, shared::cta, MAP, 1);
     }
     use_map(p, s_b, s, b, t); /* HERE bad tensor map */
 }
@@ -247,24 +236,17 @@ CASE(fields_not_set)
         reinterpret_cast<unsigned *>(s_b + MAP_PLACE)[t] = 0;
     __syncthreads();
     if (t == 0) {
-        REPLACE_ADDRESS(shared::cta, s + MAP_PLACE, p.q);
-        REPLACE(rank, shared::cta, s + MAP_PLACE, 3);
-        REPLACE_NUMBER(elemtype, shared::cta, s + MAP_PLACE, 6);
+        REPLACE_ADDRESS(shared::cta, MAP, p.q);
+        REPLACE(rank, shared::cta, MAP, 3);
+        REPLACE_NUMBER(elemtype, shared::cta, MAP, 6);
     }
-    use_map(p, s_b, s, b, t); /* HERE bad tensor map */
-}
-
-CASE(rank_of_the_map_changed)
-{
-    if (t == 0)
-        REPLACE(rank, shared::cta, s + MAP_PLACE, 1);
     use_map(p, s_b, s, b, t); /* HERE bad tensor map */
 }
 
 CASE(reduction_of_bytes)
 {
     if (t == 0)
-        REPLACE_NUMBER(elemtype, shared::cta, s + MAP_PLACE, 1);
+        REPLACE_NUMBER(elemtype, shared::cta, MAP, 1);
     __syncthreads();
     copy_map(s_b, s, t);
     fill(s_b, BOX_BYTES, t);

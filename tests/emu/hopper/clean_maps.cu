@@ -12,7 +12,7 @@ __device__ __forceinline__ int box_half(const unsigned char *s_b, int row, int c
 CASE(map_from_shared_memory)
 {
     if (t == 0)
-        REPLACE_ADDRESS(shared::cta, s + MAP_PLACE, static_cast<const char *>(p.q) + 128);
+        REPLACE_ADDRESS(shared::cta, MAP, static_cast<const char *>(p.q) + 128);
     copy_map_for_all(s_b, s, t);
     if (t == 64)
         acquire_and_load(p, s, b, g);
@@ -26,7 +26,7 @@ CASE(map_from_zeros)
         reinterpret_cast<unsigned *>(s_b + MAP_PLACE)[t] = 0;
     __syncwarp();
     if (t == 0)
-        MAP_OF_Q(s + MAP_PLACE);
+        MAP_OF_Q(MAP);
     copy_map_for_all(s_b, s, t);
     if (t == 64) {
         ACQUIRE(sys, g);
@@ -82,7 +82,7 @@ CASE(changed_for_every_tile)
 {
     for (int i = 0; i < 4; i++) {
         if (t == 0)
-            REPLACE_ADDRESS(shared::cta, s + MAP_PLACE, static_cast<const char *>(p.q) + 128 * i);
+            REPLACE_ADDRESS(shared::cta, MAP, static_cast<const char *>(p.q) + 128 * i);
         copy_map(s_b, s, t);
         if (t == 0)
             acquire_and_load(p, s, b, g);
@@ -99,8 +99,8 @@ CASE(stores_with_a_changing_map)
     for (int i = 0; i < 2; i++) {
         if (t == 0) {
             WAIT_READ(0);
-            REPLACE_ADDRESS(shared::cta, s + MAP_PLACE, o_g + 2048 * i);
-            REPLACE_OF(box_dim, shared::cta, s + MAP_PLACE, 1, 2);
+            REPLACE_ADDRESS(shared::cta, MAP, o_g + 2048 * i);
+            REPLACE_OF(box_dim, shared::cta, MAP, 1, 2);
         }
         copy_map(s_b, s, t);
         if (t == 0) {
@@ -122,7 +122,7 @@ CASE(many_changes_of_another_map)
     if (t == 0)
         ACQUIRE(gpu, g);
     for (int i = 0; i < 300 && t < 32; i++) {
-        COPY_MAP(next_g, s + MAP_PLACE, cta);
+        COPY_MAP(next_g, MAP, cta);
         ACQUIRE(cta, next_g);
     }
     if (t == 0)

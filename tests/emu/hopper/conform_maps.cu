@@ -53,8 +53,6 @@ __device__ __forceinline__ int swizzled_half(const unsigned char *s_b, int place
 
 __device__ __forceinline__ bool is_nan(int half) { return (half & 0x7c00) == 0x7c00 && (half & 0x3ff) != 0; }
 
-#define MAP (s + MAP_PLACE)
-
 /* Dimension `which` of a tensor, 2 of it in a box, and the stride behind it */
 #define FIFTHS(which, size, stride)                             \
     do {                                                        \

@@ -1,5 +1,5 @@
 /* Tensor maps that a kernel changes. Each block has a map in global memory, g, and one in shared memory, at byte
- * MAP_PLACE, which begins as a copy of k_map. */
+ * MAP_PLACE (its address: MAP), which begins as a copy of k_map. */
 #define SET_UP(s_b, b, t)                                                                                   \
     make_barriers(b, t, 1);                                                                                 \
     if (t < 32)                                                                                             \
@@ -8,6 +8,7 @@
 #include "hopper.cuh"
 
 constexpr int MAP_PLACE = 16384;
+#define MAP (s + MAP_PLACE)
 struct alignas(128) device_map {
     fa_tensor_map map;
 };
@@ -78,7 +79,7 @@ __device__ __forceinline__ void copy_map(unsigned char *s_b, unsigned s, int t)
 {
     __syncwarp();
     if (t < 32)
-        COPY_MAP(g, s + MAP_PLACE, gpu);
+        COPY_MAP(g, MAP, gpu);
 }
 
 __device__ __forceinline__ void copy_map_for_all(unsigned char *s_b, unsigned s, int t)
@@ -106,3 +107,13 @@ __device__ __forceinline__ void copy_map_for_all(unsigned char *s_b, unsigned s,
             WAIT(b, 0);                   \
         }                                 \
     } while (0)
+
+/* Thread 0 changes the map in shared memory, and loads with it. */
+#define USED_CASE(name, changes)  \
+    CASE(name)                    \
+    {                             \
+        if (t == 0) {             \
+            changes;              \
+        }                         \
+        use_map(p, s_b, s, b, t); \
+    }

@@ -113,14 +113,7 @@ CASE(neighbouring_bytes)
     EXPECT(bytes[127 - t] == 127 - t);
 }
 
-CASE(many_readers_then_a_writer)
-{
-    set_first(s, t, 1);
-    EXPECT(s[0] == 1);
-    __syncthreads();
-    if (t == 127)
-        s[0] = 2;
-}
+READERS_CASE(many_readers_then_a_writer, __syncthreads())
 
 CASE(async_then_barrier)
 {
@@ -135,15 +128,7 @@ CASE(async_then_barrier)
     }
 }
 
-CASE(ldmatrix_after_syncwarp)
-{
-    __shared__ uint4 tile_s[4][8];
-    unsigned *row_s = reinterpret_cast<unsigned *>(tile_s[t / 32]), r[1];
-    row_s[t % 32] = t % 32;
-    __syncwarp();
-    ldmatrix_x1(r, row_s + t % 8 * 4);
-    EXPECT(r[0] == static_cast<unsigned>(t % 32));
-}
+LDMATRIX_CASE(ldmatrix_after_syncwarp, __syncwarp())
 
 CASE(sum_of_warps)
 {
@@ -176,13 +161,7 @@ CASE(atomics_of_a_block)
 
 /* Between blocks */
 
-CASE(own_rows)
-{
-    o_g[16 + blockIdx.x * THREADS + t] = t;
-    __syncthreads();
-    EXPECT(o_g[16 + blockIdx.x * THREADS + (t ^ 33)] == static_cast<unsigned>(t ^ 33));
-}
-
+OWN_ROWS_CASE(own_rows, __syncthreads())
 LAST_BLOCK_CASE(last_block_with_fences, (__syncthreads(), FENCE_OF_0(__threadfence)))
 
 /* As the programming guide has it: every thread's fence, one counts, a barrier, all read. */
@@ -205,15 +184,7 @@ CASE(last_block_of_the_guide)
 
 LAST_WARP_CASE(last_warp_with_fences, (__threadfence(), __syncwarp()), (__syncwarp(), __threadfence()))
 
-ALONE_CASE(lock_with_fences)
-{
-    while (atomicCAS(&o_g[2], 0u, 1u) != 0)
-        ;
-    __threadfence();
-    o_g[16]++;
-    __threadfence();
-    atomicExch(&o_g[2], 0u);
-}
+LOCK_CASE(lock_with_fences, 2, __threadfence(), __threadfence())
 
 CASE(tickets)
 {

@@ -72,6 +72,51 @@ FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = 4096);
         }                                                                 \
     }
 
+/* Thread 0 of every block adds to a word under the lock in word `word` of o. */
+#define LOCK_CASE(name, word, acquired, released) \
+    ALONE_CASE(name)                              \
+    {                                             \
+        unsigned *lock = &o_g[word];              \
+        while (atomicCAS(lock, 0u, 1u) != 0)      \
+            ;                                     \
+        acquired;                                 \
+        o_g[16]++;                                \
+        released;                                 \
+        atomicExch(lock, 0u);                     \
+    }
+
+/* All threads read a word, then the last one writes it; `between` stands between. */
+#define READERS_CASE(name, between) \
+    CASE(name)                      \
+    {                               \
+        set_first(s, t, 1);         \
+        USE(s[0]);                  \
+        between;                    \
+        if (t == 127)               \
+            s[0] = 2;               \
+    }
+
+/* Each thread writes a word of its warp's tile, which the warp reads as a matrix. */
+#define LDMATRIX_CASE(name, between)                                          \
+    CASE(name)                                                                \
+    {                                                                         \
+        __shared__ uint4 tile_s[4][8];                                        \
+        unsigned *row_s = reinterpret_cast<unsigned *>(tile_s[t / 32]), r[1]; \
+        row_s[t % 32] = t % 32;                                               \
+        between;                                                              \
+        ldmatrix_x1(r, row_s + t % 8 * 4);                                    \
+        EXPECT(r[0] == static_cast<unsigned>(t % 32));                        \
+    }
+
+/* Each thread writes its word of the block's row in global memory, and reads that of another. */
+#define OWN_ROWS_CASE(name, between)                                                        \
+    CASE(name)                                                                              \
+    {                                                                                       \
+        o_g[16 + blockIdx.x * THREADS + t] = t;                                             \
+        between;                                                                            \
+        EXPECT(o_g[16 + blockIdx.x * THREADS + (t ^ 33)] == static_cast<unsigned>(t ^ 33)); \
+    }
+
 /* What a thread reads must not be thought away. */
 #define USE(value) EXPECT((value) != 0x7fffffff)
 

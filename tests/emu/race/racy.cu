@@ -127,24 +127,10 @@ CASE(plain_flag)
         USE(s[0]);
 }
 
-CASE(many_readers_one_writer)
-{
-    set_first(s, t, 1);
-    USE(s[0]);
-    if (t == 127)
-        s[0] = 2;
-}
+READERS_CASE(many_readers_one_writer, (void)0)
 
 /* The writer waits for all readers but those of warp 1. */
-CASE(one_warp_of_readers_forgotten)
-{
-    set_first(s, t, 1);
-    USE(s[0]);
-    if (t / 32 != 1)
-        bar_sync(1, 96);
-    if (t == 127)
-        s[0] = 2;
-}
+READERS_CASE(one_warp_of_readers_forgotten, t / 32 != 1 ? bar_sync(1, 96) : (void)0)
 
 CASE(bytes_overlap)
 {
@@ -188,20 +174,8 @@ CASE(async_into_a_tile_in_use)
     asm volatile("cp.async.wait_all;" ::: "memory");
 }
 
-CASE(ldmatrix_too_early)
-{
-    __shared__ uint4 tile_s[4][8];
-    unsigned *row_s = reinterpret_cast<unsigned *>(tile_s[t / 32]), r[1];
-    row_s[t % 32] = t;
-    ldmatrix_x1(r, row_s + t % 8 * 4);
-    USE((int)r[0]);
-}
-
-CASE(own_rows_of_global_memory)
-{
-    o_g[16 + blockIdx.x * THREADS + t] = t;
-    USE((int)o_g[16 + blockIdx.x * THREADS + (t ^ 33)]);
-}
+LDMATRIX_CASE(ldmatrix_too_early, (void)0)
+OWN_ROWS_CASE(own_rows_of_global_memory, (void)0)
 
 /* Between blocks */
 
@@ -250,24 +224,8 @@ ALONE_CASE(every_block_resets_the_counter)
     o_g[2] = 0;
 }
 
-ALONE_CASE(lock_without_fences)
-{
-    while (atomicCAS(&o_g[2], 0u, 1u) != 0)
-        ;
-    o_g[16]++;
-    atomicExch(&o_g[2], 0u);
-}
-
-ALONE_CASE(two_locks_for_one_word)
-{
-    unsigned *lock = &o_g[2 + blockIdx.x % 2];
-    while (atomicCAS(lock, 0u, 1u) != 0)
-        ;
-    __threadfence();
-    o_g[16]++;
-    __threadfence();
-    atomicExch(lock, 0u);
-}
+LOCK_CASE(lock_without_fences, 2, (void)0, (void)0)
+LOCK_CASE(two_locks_for_one_word, 2 + blockIdx.x % 2, __threadfence(), __threadfence())
 
 ALONE_CASE(volatile_data_between_blocks)
 {
