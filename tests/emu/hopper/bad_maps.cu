@@ -73,7 +73,7 @@ CASE(fence_of_the_async_proxy_instead)
 {
     if (t < 32)
         reinterpret_cast<unsigned *>(g)[t] = reinterpret_cast<unsigned *>(s_b + MAP_PLACE)[t];
-    asm volatile("fence.proxy.async.global;" ::: "memory");
+    FENCE_GLOBAL();
     __syncthreads();
     if (t == 64)
         load_box(p, s, b, g); /* HERE missing proxy fence */

@@ -76,12 +76,21 @@ CASE(two_blocks_store_to_one_place) { COPY_OUT_BY_0(); /* HERE data race */ }
 
 /* Proxies: PTX ISA, "Memory Consistency Model: Proxies" */
 
-CASE(store_without_a_fence)
-{
-    s_b[t] = 1; /* HERE missing proxy fence */
-    __syncthreads();
-    COPY_OUT_BY_0(); /* HERE missing proxy fence */
-}
+/* Every thread writes a byte, with lines before and behind, and thread 0 copies it out. */
+#define BYTES_CASE(name, before, behind) \
+    CASE(name)                           \
+    {                                    \
+        before;                          \
+        s_b[t] = 1;                      \
+        behind;                          \
+        __syncthreads();                 \
+        COPY_OUT_BY_0();                 \
+    }
+
+BYTES_CASE(store_without_a_fence, , )                         /* HERE missing proxy fence */
+BYTES_CASE(fence_before_the_store, FENCE_ASYNC(), )           /* HERE missing proxy fence */
+BYTES_CASE(memory_fence_for_a_proxy_fence, , __threadfence()) /* HERE missing proxy fence */
+BYTES_CASE(fence_of_another_space, , FENCE_GLOBAL())          /* HERE missing proxy fence */
 
 CASE(fence_by_the_wrong_thread)
 {
@@ -91,30 +100,6 @@ CASE(fence_by_the_wrong_thread)
         FENCE_ASYNC();
         COPY_OUT_AND_WAIT(static_cast<unsigned *>(p.o) + 64, s, 1024); /* HERE missing proxy fence */
     }
-}
-
-CASE(fence_before_the_store)
-{
-    FENCE_ASYNC();
-    s_b[t] = 1; /* HERE missing proxy fence */
-    __syncthreads();
-    COPY_OUT_BY_0(); /* HERE missing proxy fence */
-}
-
-CASE(memory_fence_for_a_proxy_fence)
-{
-    s_b[t] = 1; /* HERE missing proxy fence */
-    __threadfence();
-    __syncthreads();
-    COPY_OUT_BY_0(); /* HERE missing proxy fence */
-}
-
-CASE(fence_of_another_space)
-{
-    s_b[t] = 1; /* HERE missing proxy fence */
-    asm volatile("fence.proxy.async.global;" ::: "memory");
-    __syncthreads();
-    COPY_OUT_BY_0(); /* HERE missing proxy fence */
 }
 
 CASE(product_of_memory_without_a_fence)
@@ -180,17 +165,16 @@ PRODUCT_CASE(a_packed_after_the_fence)
     PRODUCT_RS(d, a, s + A_BYTES); /* HERE missing wgmma.fence */
 }
 
-PRODUCT_CASE(accumulator_read_before_the_wait)
-{
-    MULTIPLY(d, s, s + A_BYTES);
-    USE(d[0]); /* HERE register of a product under way */
-}
+/* A statement of every thread while a product runs */
+#define RUNNING_CASE(name, statement) \
+    PRODUCT_CASE(name)                \
+    {                                 \
+        MULTIPLY(d, s, s + A_BYTES);  \
+        statement;                    \
+    }
 
-PRODUCT_CASE(accumulator_written_before_the_wait)
-{
-    MULTIPLY(d, s, s + A_BYTES);
-    d[0] = 0; /* HERE register of a product under way */
-}
+RUNNING_CASE(accumulator_read_before_the_wait, USE(d[0]))   /* HERE register of a product under way */
+RUNNING_CASE(accumulator_written_before_the_wait, d[0] = 0) /* HERE register of a product under way */
 
 PRODUCT_CASE(wait_leaves_the_group)
 {

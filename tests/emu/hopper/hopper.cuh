@@ -64,6 +64,7 @@ typedef unsigned long long u64;
 #define INVAL(bar) asm volatile("mbarrier.inval.shared::cta.b64 [%0];" ::"r"(bar) : "memory")
 #define FENCE_INIT() asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory")
 #define FENCE_ASYNC() asm volatile("fence.proxy.async.shared::cta;" ::: "memory")
+#define FENCE_GLOBAL() asm volatile("fence.proxy.async.global;" ::: "memory")
 #define ARRIVE(bar) asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(bar) : "memory")
 #define ARRIVE_NO_COMPLETE(bar) \
     asm volatile("{.reg .b64 x; mbarrier.arrive.noComplete.shared::cta.b64 x, [%0], 1;}" ::"r"(bar) : "memory")
