@@ -41,7 +41,7 @@ struct block_state {
     int whole_end;    /* the rounds before it can be loaded by load_whole_round */
     unsigned k_limit; /* at global offsets from it on, the keys AHEAD_KEYS later are past the end */
     bool aligned;
-    bool packed; /* rows of Q, K and V follow each other without a gap */
+    bool packed; /* rows of Q, K and V follow each other without a gap, or have ANY_STRIDE that suits */
 };
 
 /* Which tile the block works on, and which share of its keys. */
@@ -71,6 +71,11 @@ __device__ __forceinline__ bool find_work_of_sequence(block_state &block, fa_par
     return true;
 }
 
+/* Elements from a row of K or V to the next, where they are loaded fast; of one width, they have one stride. Macros: a
+ * call would change the order of the dense kernel's instructions. */
+#define K_STRIDE(block) (ANY_STRIDE ? static_cast<int>((block).k.stride) : FA_DIM)
+#define V_STRIDE(block) (ANY_STRIDE ? static_cast<int>((ONE_DIM ? (block).k : (block).v).stride) : FA_DIM_V)
+
 /* The rest of the plan, after find_work. */
 __device__ __forceinline__ void plan_block(block_state &block, const fa_params &p)
 {
@@ -93,13 +98,17 @@ __device__ __forceinline__ void plan_block(block_state &block, const fa_params &
     const int kv_head = p.heads == p.kv_heads ? block.head : divide(block.head, divide(p.heads, p.kv_heads));
     block.k = kv_rows_of(p, p.k, p.k_stride_b, p.k_stride_h, p.k_stride_s, block.batch, kv_head);
     block.v = kv_rows_of(p, p.v, p.v_stride_b, p.v_stride_h, p.v_stride_s, block.batch, kv_head);
-    block.packed =
-        !HAS_PAGES && block.aligned && p.q_stride_s == FA_DIM && p.k_stride_s == FA_DIM && p.v_stride_s == FA_DIM_V;
+#if FA_FEATURES != 0 /* offsets have 32 bits */
+    block.packed = ANY_STRIDE && block.aligned && (!ONE_DIM || p.k_stride_s == p.v_stride_s) &&
+                   p.seq_kv * max(p.k_stride_s, p.v_stride_s) < 1 << 30 && p.q_stride_s < 1 << 20;
+#else
+    block.packed = block.aligned && p.q_stride_s == FA_DIM && p.k_stride_s == FA_DIM && p.v_stride_s == FA_DIM_V;
+#endif
     const int rest = p.seq_kv - AHEAD_KEYS;
     block.whole_end =
         block.packed && rest >= 0 ? min(block.end, (rest % k_layout::SPAN == 0 ? p.seq_kv : rest) / ROUND_KEYS) : 0;
     block.k_limit =
-        uniform_by_reduction(max(min(p.seq_kv, block.end * ROUND_KEYS) - AHEAD_KEYS, 0) * (FA_DIM * 2) + CENTRE);
+        uniform_by_reduction(max(min(p.seq_kv, block.end * ROUND_KEYS) - AHEAD_KEYS, 0) * (K_STRIDE(block) * 2) + CENTRE);
 }
 
 /* A thread's share of the rounds, of K and of V: one and the same where their rows have one length. */
@@ -116,21 +125,21 @@ struct round_share {
 __device__ __forceinline__ round_share find_round_share(const block_state &block)
 {
     round_share share;
-    share.k = find_share<ROUND_KEYS, FA_DIM>(reload_thread_index());
+    share.k = find_share<ROUND_KEYS, FA_DIM>(reload_thread_index(), K_STRIDE(block));
     prevent_recompute(share.k.smem_offset);
-    share.k.global_offset += block.begin * K_ROUND_BYTES + CENTRE;
+    share.k.global_offset += block.begin * (ROUND_KEYS * K_STRIDE(block) * 2) + CENTRE;
 #if FA_DIM_V != FA_DIM
-    share.v = find_share<ROUND_KEYS, FA_DIM_V>(reload_thread_index());
-    share.v.global_offset += block.begin * V_ROUND_BYTES + CENTRE;
+    share.v = find_share<ROUND_KEYS, FA_DIM_V>(reload_thread_index(), V_STRIDE(block));
+    share.v.global_offset += block.begin * (ROUND_KEYS * V_STRIDE(block) * 2) + CENTRE;
 #endif
     return share;
 }
 
-__device__ __forceinline__ void advance_share(round_share &share, int rounds)
+__device__ __forceinline__ void advance_share(round_share &share, const block_state &block, int rounds)
 {
-    share.k.global_offset += rounds * K_ROUND_BYTES;
+    share.k.global_offset += rounds * (ROUND_KEYS * K_STRIDE(block) * 2);
     if (!ONE_DIM)
-        share.v.global_offset += rounds * V_ROUND_BYTES;
+        share.v.global_offset += rounds * (ROUND_KEYS * V_STRIDE(block) * 2);
 }
 
 /* Fills a slot with V of a round and K of AHEAD_KEYS later. Commits once, also when nothing is left to load. */
@@ -139,9 +148,10 @@ __device__ __forceinline__ void load_round(smem_addr slot_s, int round, const bl
 {
     if (round < block.end) {
         if (AHEAD_KEYS < ROUND_KEYS || round + 1 < block.end)
-            load_tile<ROUND_KEYS, FA_DIM>(slot_s + V_BYTES, block.k, round * ROUND_KEYS + AHEAD_KEYS, p.seq_kv,
-                                          block.aligned, thread);
-        load_tile<ROUND_KEYS, FA_DIM_V>(slot_s, block.v, round * ROUND_KEYS, p.seq_kv, block.aligned, thread);
+            load_tile<ROUND_KEYS, FA_DIM, ANY_STRIDE>(slot_s + V_BYTES, block.k, round * ROUND_KEYS + AHEAD_KEYS,
+                                                      p.seq_kv, block.aligned, thread);
+        load_tile<ROUND_KEYS, FA_DIM_V, ANY_STRIDE>(slot_s, block.v, round * ROUND_KEYS, p.seq_kv, block.aligned,
+                                                    thread);
     }
     cp_async_commit();
 }
@@ -159,20 +169,20 @@ __device__ __forceinline__ void load_whole_round(smem_addr slot_s, const block_s
     if (point == 0 && !ONE_DIM)
         make_opaque(share.v.global_offset);
     const unsigned char *k_g =
-        reinterpret_cast<const unsigned char *>(block.k.data_g) + (share.k.global_offset + AHEAD_KEYS * FA_DIM * 2);
+        reinterpret_cast<const unsigned char *>(block.k.data_g) + (share.k.global_offset + AHEAD_KEYS * K_STRIDE(block) * 2);
     const unsigned char *v_g = reinterpret_cast<const unsigned char *>(block.v.data_g) + share.v.global_offset;
 #pragma unroll
     for (int pass = point * each; pass < end; ++pass) {
-        const bool has_k = share.k.global_offset + k_layout::span_row(pass) * FA_DIM * 2 < block.k_limit;
+        const bool has_k = share.k.global_offset + k_layout::span_row(pass) * K_STRIDE(block) * 2 < block.k_limit;
         if (ONE_DIM || pass < K_PASSES)
             load_pass<ROUND_KEYS, FA_DIM, true>(slot_s + V_BYTES, k_g, share.k.smem_offset, pass, has_k,
-                                                reload_thread_index(), CENTRE);
+                                                reload_thread_index(), CENTRE, K_STRIDE(block));
         if (ONE_DIM || pass < V_PASSES)
             load_pass<ROUND_KEYS, FA_DIM_V, true>(slot_s, v_g, share.v.smem_offset, pass, true, reload_thread_index(),
-                                                  CENTRE);
+                                                  CENTRE, V_STRIDE(block));
     }
     if (end == PASSES && point * each < PASSES) {
-        advance_share(share, 1);
+        advance_share(share, block, 1);
         cp_async_commit();
     }
 }
@@ -181,9 +191,9 @@ __device__ __forceinline__ void load_q(smem_addr q_at, const head_rows &q, const
                                        unsigned thread, const fa_params &p)
 {
     if (whole) [[likely]]
-        load_whole_tile<M, FA_DIM>(q_at, q, block.first_row, thread);
+        load_whole_tile<M, FA_DIM, ANY_STRIDE>(q_at, q, block.first_row, thread);
     else if (block.begin < block.end)
-        load_tile<M, FA_DIM>(q_at, q, block.first_row, p.seq_q, block.aligned, thread);
+        load_tile<M, FA_DIM, ANY_STRIDE>(q_at, q, block.first_row, p.seq_q, block.aligned, thread);
 }
 
 /* The first AHEAD_KEYS keys, then rounds for all slots but the last; waits for the keys and for Q. */
@@ -193,18 +203,19 @@ __device__ __forceinline__ round_share start_loads(smem_addr slots_at, const blo
     round_share share = find_round_share(block);
     const smem_addr head_at = slots_at + ((STAGES - 1) * SLOT_BYTES + V_BYTES + (ROUND_KEYS - AHEAD_KEYS) * ROW_BYTES);
     if (whole) [[likely]] {
-        load_whole_tile<AHEAD_KEYS, FA_DIM>(head_at, block.k, block.begin * ROUND_KEYS, reload_thread_index());
+        load_whole_tile<AHEAD_KEYS, FA_DIM, ANY_STRIDE>(head_at, block.k, block.begin * ROUND_KEYS,
+                                                        reload_thread_index());
         cp_async_commit();
         for (int i = 0; i < STAGES - 1; ++i)
             load_whole_round(slots_at + i * SLOT_BYTES, block, share, 0, 1);
     } else {
         if (block.begin < block.end)
-            load_tile<AHEAD_KEYS, FA_DIM>(head_at, block.k, block.begin * ROUND_KEYS, p.seq_kv, block.aligned,
-                                          reload_thread_index());
+            load_tile<AHEAD_KEYS, FA_DIM, ANY_STRIDE>(head_at, block.k, block.begin * ROUND_KEYS, p.seq_kv,
+                                                      block.aligned, reload_thread_index());
         cp_async_commit();
         for (int i = 0; i < STAGES - 1; ++i)
             load_round(slots_at + i * SLOT_BYTES, block.begin + i, block, reload_thread_index(), p);
-        advance_share(share, STAGES - 1);
+        advance_share(share, block, STAGES - 1);
     }
     cp_async_wait<STAGES - 1>();
     __syncthreads();

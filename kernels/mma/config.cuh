@@ -43,8 +43,8 @@ constexpr int P_CHUNKS = BY_CHUNKS ? 2 : CHUNKS16;
 constexpr int V_ROW_BYTES = v_row::ROW_BYTES;
 constexpr int Q_BYTES = M * ROW_BYTES, V_BYTES = ROUND_KEYS * V_ROW_BYTES, K_BYTES = ROUND_KEYS * ROW_BYTES;
 constexpr int SLOT_BYTES = V_BYTES + K_BYTES;
-/* of global memory; K_BYTES and V_BYTES are their images */
-constexpr int K_ROUND_BYTES = ROUND_KEYS * FA_DIM * 2, V_ROUND_BYTES = ROUND_KEYS * FA_DIM_V * 2;
+/* With features whole rounds are loaded fast at any stride of rows; otherwise where rows follow without a gap. */
+constexpr bool ANY_STRIDE = FA_FEATURES != 0 && !HAS_PAGES;
 /* share.global_offset is larger than a thread's first copy by CENTRE: immediate offsets reach as far down as up. */
 constexpr int CENTRE = 2048;
 constexpr int PIPELINE_BYTES = Q_BYTES + STAGES * SLOT_BYTES;

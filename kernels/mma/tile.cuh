@@ -146,25 +146,25 @@ __device__ __forceinline__ unsigned scale_pair(unsigned elements, float factor)
     return pack_elements(pair[0] * factor, pair[1] * factor);
 }
 
-/* This thread's share of every tile: its first chunk in shared memory, and in global memory where rows follow each
- * other without a gap. 32-bit offsets, made opaque in the loop: otherwise the compiler keeps 64-bit pointers. */
+/* This thread's share of every tile: its first chunk in shared memory, and in global memory where rows are `stride`
+ * elements apart. 32-bit offsets, made opaque in the loop: otherwise the compiler keeps 64-bit pointers. */
 struct thread_share {
     unsigned smem_offset, global_offset;
 };
 
 template <int ROWS, int COLUMNS>
-__device__ __forceinline__ thread_share find_share(unsigned thread)
+__device__ __forceinline__ thread_share find_share(unsigned thread, int stride = COLUMNS)
 {
     using layout = copy_layout<ROWS, COLUMNS>;
     const unsigned row = layout::first_of(thread), chunk = thread % layout::CHUNKS;
-    return {static_cast<unsigned>(row_layout<COLUMNS>::offset(row, chunk)), (row * COLUMNS + chunk * 8) * 2};
+    return {static_cast<unsigned>(row_layout<COLUMNS>::offset(row, chunk)), (row * stride + chunk * 8) * 2};
 }
 
-/* One pass over ROWS rows that follow each other without a gap and start at multiples of 16 bytes. from_g: this
- * thread's first chunk, plus `centre`. Rows from `valid` on become zero; with WHOLE all rows do when `valid` is 0. */
+/* One pass over ROWS rows that are `stride` elements apart and start at multiples of 16 bytes. from_g: this thread's first chunk, plus `centre`. Rows from `valid` on become zero; with WHOLE all rows do when `valid` is 0. */
 template <int ROWS, int COLUMNS, bool WHOLE>
 __device__ __forceinline__ void load_pass(smem_addr tile_at, const unsigned char *from_g, int smem_offset, int pass,
-                                          int valid, unsigned thread, int centre = 0)
+                                          int valid, unsigned thread, int centre = 0,
+                                          int stride = COLUMNS)
 {
     using layout = copy_layout<ROWS, COLUMNS>;
     const int row = layout::first_of(thread) + pass * layout::STEP, chunk = thread % layout::CHUNKS;
@@ -175,21 +175,22 @@ __device__ __forceinline__ void load_pass(smem_addr tile_at, const unsigned char
     const bool inside = (WHOLE ? valid != 0 : row < valid) && (COLUMNS % 16 == 0 || chunk * 8 < COLUMNS);
     cp_async_16_at(tile_at +
                        (layout::CONSTANT ? layout::offset(smem_offset, pass) : row_layout<COLUMNS>::offset(row, chunk)),
-                   from_g + (WHOLE || inside ? pass * layout::STEP * COLUMNS * 2 - centre : 0), inside ? 16 : 0);
+                   from_g + (WHOLE || inside ? pass * layout::STEP * stride * 2 - centre : 0), inside ? 16 : 0);
 }
 
-/* ROWS whole rows from first_row on, of a head whose rows follow each other without a gap. */
-template <int ROWS, int COLUMNS>
+/* ROWS whole rows from first_row on, of a head whose rows follow each other without a gap, or have ANY stride. */
+template <int ROWS, int COLUMNS, bool ANY = false>
 __device__ __forceinline__ void load_whole_tile(smem_addr tile_at, const head_rows &head, int first_row,
                                                 unsigned thread)
 {
-    const thread_share share = find_share<ROWS, COLUMNS>(thread);
+    const int stride = ANY ? static_cast<int>(head.stride) : COLUMNS;
+    const thread_share share = find_share<ROWS, COLUMNS>(thread, stride);
     const unsigned char *from_g =
-        reinterpret_cast<const unsigned char *>(head.data_g + static_cast<fa_i64>(first_row) * COLUMNS) +
+        reinterpret_cast<const unsigned char *>(head.data_g + static_cast<fa_i64>(first_row) * stride) +
         share.global_offset;
 #pragma unroll
     for (int pass = 0; pass < copy_layout<ROWS, COLUMNS>::PASSES; ++pass)
-        load_pass<ROWS, COLUMNS, true>(tile_at, from_g, share.smem_offset, pass, ROWS, thread);
+        load_pass<ROWS, COLUMNS, true>(tile_at, from_g, share.smem_offset, pass, ROWS, thread, 0, stride);
 }
 
 /* 8 elements to shared memory, or zeros. */
@@ -208,22 +209,23 @@ __device__ __forceinline__ void copy_chunk(smem_addr dst_at, const fa_element *s
 }
 
 /* Any rows from first_row on, at any stride; those from row `rows` of the head on become zero. Unless `aligned` they
- * may start at any even address, and the copy is not asynchronous. */
-template <int ROWS, int COLUMNS>
+ * may start at any even address, and the copy is not asynchronous. ANY: the fast way is for any stride. */
+template <int ROWS, int COLUMNS, bool ANY = false>
 __device__ __forceinline__ void load_tile(smem_addr tile_at, const head_rows &head, int first_row, int rows,
                                           bool aligned, unsigned thread)
 {
     using layout = copy_layout<ROWS, COLUMNS>;
     const int valid = rows - first_row;
-    if (aligned && head.stride == COLUMNS && valid > 0) {
-        const thread_share share = find_share<ROWS, COLUMNS>(thread);
+    if (aligned && (ANY || head.stride == COLUMNS) && valid > 0) {
+        const int stride = ANY ? static_cast<int>(head.stride) : COLUMNS;
+        const thread_share share = find_share<ROWS, COLUMNS>(thread, stride);
         /* a thread none of whose rows is valid points at the first of the tile */
         const unsigned char *from_g =
-            reinterpret_cast<const unsigned char *>(head.data_g + static_cast<fa_i64>(first_row) * COLUMNS) +
+            reinterpret_cast<const unsigned char *>(head.data_g + static_cast<fa_i64>(first_row) * stride) +
             (static_cast<int>(layout::first_of(thread)) < valid ? share.global_offset : 0);
 #pragma unroll
         for (int pass = 0; pass < layout::PASSES; ++pass)
-            load_pass<ROWS, COLUMNS, false>(tile_at, from_g, share.smem_offset, pass, valid, thread);
+            load_pass<ROWS, COLUMNS, false>(tile_at, from_g, share.smem_offset, pass, valid, thread, 0, stride);
         return;
     }
 #pragma unroll 1
@@ -236,7 +238,7 @@ __device__ __forceinline__ void load_tile(smem_addr tile_at, const head_rows &he
 }
 
 /* The same out of pages, a row at a time: which page a row lies in, its threads each find. */
-template <int ROWS, int COLUMNS>
+template <int ROWS, int COLUMNS, bool ANY = false>
 __device__ __forceinline__ void load_tile(smem_addr tile_at, const paged_rows &head, int first_row, int rows,
                                           bool aligned, unsigned thread)
 {
