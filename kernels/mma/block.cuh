@@ -107,8 +107,8 @@ __device__ __forceinline__ void plan_block(block_state &block, const fa_params &
     const int rest = p.seq_kv - AHEAD_KEYS;
     block.whole_end =
         block.packed && rest >= 0 ? min(block.end, (rest % k_layout::SPAN == 0 ? p.seq_kv : rest) / ROUND_KEYS) : 0;
-    block.k_limit =
-        uniform_by_reduction(max(min(p.seq_kv, block.end * ROUND_KEYS) - AHEAD_KEYS, 0) * (K_STRIDE(block) * 2) + CENTRE);
+    block.k_limit = uniform_by_reduction(
+        max(min(p.seq_kv, block.end * ROUND_KEYS) - AHEAD_KEYS, 0) * (K_STRIDE(block) * 2) + CENTRE);
 }
 
 /* A thread's share of the rounds, of K and of V: one and the same where their rows have one length. */
@@ -168,8 +168,8 @@ __device__ __forceinline__ void load_whole_round(smem_addr slot_s, const block_s
         make_opaque(share.k.global_offset);
     if (point == 0 && !ONE_DIM)
         make_opaque(share.v.global_offset);
-    const unsigned char *k_g =
-        reinterpret_cast<const unsigned char *>(block.k.data_g) + (share.k.global_offset + AHEAD_KEYS * K_STRIDE(block) * 2);
+    const unsigned char *k_g = reinterpret_cast<const unsigned char *>(block.k.data_g) +
+                               (share.k.global_offset + AHEAD_KEYS * K_STRIDE(block) * 2);
     const unsigned char *v_g = reinterpret_cast<const unsigned char *>(block.v.data_g) + share.v.global_offset;
 #pragma unroll
     for (int pass = point * each; pass < end; ++pass) {

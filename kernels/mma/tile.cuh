@@ -160,11 +160,11 @@ __device__ __forceinline__ thread_share find_share(unsigned thread, int stride =
     return {static_cast<unsigned>(row_layout<COLUMNS>::offset(row, chunk)), (row * stride + chunk * 8) * 2};
 }
 
-/* One pass over ROWS rows that are `stride` elements apart and start at multiples of 16 bytes. from_g: this thread's first chunk, plus `centre`. Rows from `valid` on become zero; with WHOLE all rows do when `valid` is 0. */
+/* One pass over ROWS rows that are `stride` elements apart and start at multiples of 16 bytes. from_g: this thread's
+ * first chunk, plus `centre`. Rows from `valid` on become zero; with WHOLE all rows do when `valid` is 0. */
 template <int ROWS, int COLUMNS, bool WHOLE>
 __device__ __forceinline__ void load_pass(smem_addr tile_at, const unsigned char *from_g, int smem_offset, int pass,
-                                          int valid, unsigned thread, int centre = 0,
-                                          int stride = COLUMNS)
+                                          int valid, unsigned thread, int centre = 0, int stride = COLUMNS)
 {
     using layout = copy_layout<ROWS, COLUMNS>;
     const int row = layout::first_of(thread) + pass * layout::STEP, chunk = thread % layout::CHUNKS;
