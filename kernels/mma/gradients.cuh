@@ -257,12 +257,14 @@ struct key_block {
  * DETERMINISTIC: the last keys of a head first. So a block waits only for blocks before it (turn_of). As many heads as
  * fill the multiprocessors go side by side. Their blocks end in the order in which the next ones begin, so only the
  * first ones wait. order: changes a block's K/V head and tile, of so many, where they are not deterministic.
- * at: which of so many blocks, without splits. */
-template <class ORDER>
-__device__ __forceinline__ bool find_keys(key_block &block, const fa_params &p, const ORDER &order,
-                                          unsigned blocks = gridDim.x, unsigned at = blockIdx.x / FA_SPLITS)
+ * GIVEN: the given-th of so many blocks, without splits. */
+template <bool GIVEN = false, class ORDER>
+__device__ __forceinline__ bool find_keys(key_block &block, const fa_params &p, const ORDER &order, unsigned blocks = 0,
+                                          unsigned given = 0)
 {
-    const unsigned heads = (HAS_VARLEN ? 1 : p.batch) * p.kv_heads, tiles = blocks / FA_SPLITS / heads;
+    const unsigned heads = (HAS_VARLEN ? 1 : p.batch) * p.kv_heads,
+                   tiles = (GIVEN ? blocks : gridDim.x) / FA_SPLITS / heads;
+    const unsigned at = GIVEN ? given : blockIdx.x / FA_SPLITS;
     unsigned unit = at / tiles;
     int tile = at - unit * tiles;
     if constexpr (DETERMINISTIC) {

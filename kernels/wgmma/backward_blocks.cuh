@@ -52,7 +52,7 @@ __device__ __forceinline__ bool find_block(key_block &block, const fa_params &p,
             unit = min(unit, heads - 1);
         }
     };
-    find_keys(block, p, order, heads * tiles, at);
+    find_keys<true>(block, p, order, heads * tiles, at);
     if (CAUSAL_ALONE && block.key0 >= p.seq_kv)
         block.end = block.begin;
     return true;
