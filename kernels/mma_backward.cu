@@ -17,15 +17,20 @@ static_assert((FA_FEATURES & FA_FEATURE_BACKWARD) != 0, "mma_backward: computes 
 static_assert(M % 16 == 0 && N % 16 == 0, "m and n must be multiples of 16: an mma takes 16 rows");
 static_assert(WARPS * 16 <= N ? N % (WARPS * 16) == 0 : WARPS * 16 % N == 0,
               "warps must divide n / 16, or be a multiple of it (the extra warps share out queries and columns)");
+/* 32 keys of a warp where two warps or four then share them: a fragment from shared memory serves two products. */
+#ifndef WIDE
+#define WIDE 1
+#endif
+constexpr bool TWO_BANDS = WIDE && N >= 64 && WARPS * 32 >= N && WARPS * 32 % N == 0 && M % (WARPS * 512 / N) == 0;
 static_assert(STAGES == 1 || STAGES == 2, "mma_backward: stages must be 1 or 2");
 static_assert(FA_SPLITS == 1, "mma_backward: splits must be 1");
 static_assert(!FA_ACC_FP16, "mma accumulates in FP32 only");
 static_assert(FA_DIM % 8 == 0 && FA_DIM >= 16 && FA_DIM <= 256, "dim must be a multiple of 8 from 16 to 256");
 static_assert(FA_DIM_V % 8 == 0 && FA_DIM_V >= 16 && FA_DIM_V <= 256, "dim-v must be a multiple of 8 from 16 to 256");
 
-constexpr int SHARERS = WARPS * 16 > N ? WARPS * 16 / N : 1; /* warps with the same keys */
-constexpr int BANDS = N * SHARERS / WARPS / 16;              /* 16-key bands of a warp */
-constexpr int QUERIES = M / SHARERS;                         /* of which a warp makes the scores */
+constexpr int SHARERS = TWO_BANDS ? WARPS * 32 / N : WARPS * 16 > N ? WARPS * 16 / N : 1; /* warps with the same keys */
+constexpr int BANDS = N * SHARERS / WARPS / 16;                                           /* 16-key bands of a warp */
+constexpr int QUERIES = M / SHARERS; /* of which a warp makes the scores */
 static_assert(M % (16 * SHARERS) == 0, "m must be a multiple of 16 for each of the warps that share the same keys");
 constexpr int K_STEPS = ceil_div(qk_row::STEPS, SHARERS), V_STEPS = ceil_div(v_row::STEPS, SHARERS); /* of 16 columns */
 static_assert(BANDS * (K_STEPS + V_STEPS) * 8 + BANDS * QUERIES / 2 <= 216,
@@ -124,17 +129,19 @@ __device__ __forceinline__ void multiply_rows(float (&s)[BANDS][QUERIES / 8][4],
 template <class ROW, int COUNT>
 __device__ __forceinline__ void add_rows(float (&sums)[BANDS][COUNT * 2][4],
                                          const unsigned (&own)[QUERIES / 16][BANDS][4], smem_addr pairs_at,
-                                         smem_addr rows_at, int first_step)
+                                         smem_addr rows_at, int first_step, int part)
 {
     const unsigned lane = threadIdx.x % WARP_SIZE;
     const smem_addr a_at = pairs_at + v_lane_offset<pair_row>(lane), b_at = rows_at + v_lane_offset<ROW>(lane);
 #pragma unroll
     for (int k = 0; k < M / 16; ++k) {
+        constexpr int STEPS = QUERIES / 16; /* of a part of the queries; the warp's own part comes first */
+        const int i_part = k / STEPS, other = SHARERS > 1 ? (part + i_part) % SHARERS * STEPS : 0;
         unsigned pairs[BANDS][4];
 #pragma unroll
         for (int b = 0; b < BANDS; ++b)
-            if constexpr (SHARERS > 1)
-                ldmatrix_x4_at(pairs[b], fragment<pair_row>(a_at, k, b));
+            if (k >= STEPS)
+                ldmatrix_x4_at(pairs[b], fragment<pair_row>(fragment<pair_row>(a_at, other, 0), k % STEPS, b));
             else
                 pairs[b][0] = own[k][b][0], pairs[b][1] = own[k][b][1], pairs[b][2] = own[k][b][2],
                 pairs[b][3] = own[k][b][3];
@@ -143,7 +150,7 @@ __device__ __forceinline__ void add_rows(float (&sums)[BANDS][COUNT * 2][4],
             if (COUNT * SHARERS > ROW::STEPS && first_step + i >= ROW::STEPS)
                 continue;
             unsigned columns[4];
-            ldmatrix_x4_trans_at(columns, fragment<ROW>(b_at, first_step + i, k));
+            ldmatrix_x4_trans_at(columns, fragment<ROW>(b_at + other * 16 * ROW::ROW_BYTES, first_step + i, k % STEPS));
             const unsigned lo[2] = {columns[0], columns[1]}, hi[2] = {columns[2], columns[3]};
 #pragma unroll
             for (int b = 0; b < BANDS; ++b) {
@@ -166,39 +173,53 @@ __device__ __forceinline__ void store_pairs(unsigned char *pairs_s, const unsign
     }
 }
 
-/* dQ of the tile's rows += dS K. A warp takes 16 rows and every so many 16 columns. */
+/* dQ of the tile's rows += dS K. A warp takes 32 rows, or 16, and every so many 32 or 16 columns. */
+constexpr int DQ_BANDS =
+    QUERY_BANDS % 2 == 0 && (WARPS * 2 % QUERY_BANDS == 0 || QUERY_BANDS % (WARPS * 2) == 0) ? 2 : 1;
+constexpr int DQ_GROUPS = QUERY_BANDS / DQ_BANDS, COLUMN_WARPS = larger(WARPS / DQ_GROUPS, 1);
+constexpr int DQ_STEPS = qk_row::STEPS >= 2 * COLUMN_WARPS ? 2 : 1;
+
 __device__ __forceinline__ void add_to_dq(const gradient_rows &rows, int row0, int seq_q, smem_addr ds_at,
                                           smem_addr k_at)
 {
-    constexpr int COLUMN_WARPS = larger(WARPS / QUERY_BANDS, 1);
     const unsigned lane = threadIdx.x % WARP_SIZE, warp = threadIdx.x / WARP_SIZE;
     const smem_addr a_at = ds_at + k_lane_offset<pair_row>(lane), b_at = k_at + v_lane_offset<qk_row>(lane);
     const bool odd = lane % 2 != 0;
-    for (int band = warp % QUERY_BANDS; band < QUERY_BANDS; band += WARPS) {
-        unsigned ds[KEY_STEPS][4];
-#pragma unroll
-        for (int k = 0; k < KEY_STEPS; ++k)
-            ldmatrix_x4_trans_at(ds[k], fragment<pair_row>(a_at, band, k));
-        const int row = row0 + band * 16 + lane / 4 + odd * 8; /* after the exchange an odd lane has the later row */
-        float *row_g = rows.dq_g + row * static_cast<fa_i64>(DIM16) + lane % 4 / 2 * 4;
+    for (int group = warp % DQ_GROUPS; group < DQ_GROUPS; group += WARPS) {
 #pragma unroll 1
-        for (int step = warp / QUERY_BANDS; step < qk_row::STEPS; step += COLUMN_WARPS) {
-            float sums[2][4] = {};
+        for (int step = warp / DQ_GROUPS * DQ_STEPS; step < qk_row::STEPS; step += COLUMN_WARPS * DQ_STEPS) {
+            float sums[DQ_BANDS][DQ_STEPS * 2][4] = {};
 #pragma unroll
             for (int k = 0; k < KEY_STEPS; ++k) {
-                unsigned columns[4];
-                ldmatrix_x4_trans_at(columns, fragment<qk_row>(b_at, step, k));
-                const unsigned lo[2] = {columns[0], columns[1]}, hi[2] = {columns[2], columns[3]};
-                mma_m16n8k16(sums[0], ds[k], lo);
-                mma_m16n8k16(sums[1], ds[k], hi);
+                unsigned ds[DQ_BANDS][4];
+#pragma unroll
+                for (int b = 0; b < DQ_BANDS; ++b)
+                    ldmatrix_x4_trans_at(ds[b], fragment<pair_row>(a_at, group * DQ_BANDS + b, k));
+#pragma unroll
+                for (int j = 0; j < DQ_STEPS; ++j) {
+                    if (qk_row::STEPS % DQ_STEPS != 0 && step + j >= qk_row::STEPS)
+                        continue;
+                    unsigned columns[4];
+                    ldmatrix_x4_trans_at(columns, fragment<qk_row>(b_at, step + j, k));
+                    const unsigned lo[2] = {columns[0], columns[1]}, hi[2] = {columns[2], columns[3]};
+#pragma unroll
+                    for (int b = 0; b < DQ_BANDS; ++b) {
+                        mma_m16n8k16(sums[b][2 * j], ds[b], lo);
+                        mma_m16n8k16(sums[b][2 * j + 1], ds[b], hi);
+                    }
+                }
             }
 #pragma unroll
-            for (int t = 0; t < 2; ++t) { /* neighbours exchange, so that each has four columns of one row */
-                const float x = __shfl_xor_sync(ALL_LANES, odd ? sums[t][0] : sums[t][2], 1);
-                const float y = __shfl_xor_sync(ALL_LANES, odd ? sums[t][1] : sums[t][3], 1);
-                if (row < seq_q)
-                    red_add_4(row_g + step * 16 + t * 8, odd ? x : sums[t][0], odd ? y : sums[t][1],
-                              odd ? sums[t][2] : x, odd ? sums[t][3] : y);
+            for (int i = 0; i < DQ_BANDS * DQ_STEPS * 2;
+                 ++i) { /* neighbours exchange: each has four columns of a row */
+                const int b = i / (DQ_STEPS * 2), t = i % (DQ_STEPS * 2), col = step * 16 + t * 8;
+                const float(&sum)[4] = sums[b][t];
+                const float x = __shfl_xor_sync(ALL_LANES, odd ? sum[0] : sum[2], 1);
+                const float y = __shfl_xor_sync(ALL_LANES, odd ? sum[1] : sum[3], 1);
+                const int row = row0 + (group * DQ_BANDS + b) * 16 + lane / 4 + odd * 8; /* an odd lane has the later */
+                if (row < seq_q && (qk_row::STEPS % DQ_STEPS == 0 || col < DIM16))
+                    red_add_4(rows.dq_g + row * static_cast<fa_i64>(DIM16) + col + lane % 4 / 2 * 4, odd ? x : sum[0],
+                              odd ? y : sum[1], odd ? sum[2] : x, odd ? sum[3] : y);
             }
         }
     }
@@ -279,8 +300,9 @@ __device__ __forceinline__ void add_tile(const fa_params &p, const key_block &bl
         store_pairs(smem + P_AT, p_r, w);
         __syncthreads();
     }
-    add_rows<v_row, V_STEPS>(w.dv, p_r, k_at + P_AT + w.key * pair_row::ROW_BYTES, do_at, w.v_step);
-    add_rows<qk_row, K_STEPS>(w.dk, ds_r, k_at + DS_AT + w.key * pair_row::ROW_BYTES, q_at, w.k_step);
+    add_rows<v_row, V_STEPS>(w.dv, p_r, k_at + P_AT + w.key * pair_row::ROW_BYTES, do_at, w.v_step, w.query / QUERIES);
+    add_rows<qk_row, K_STEPS>(w.dk, ds_r, k_at + DS_AT + w.key * pair_row::ROW_BYTES, q_at, w.k_step,
+                              w.query / QUERIES);
     if (SHARERS == 1)
         __syncthreads();
     add_in_turn(p, block, gradients_of(p, block.seq, head), tile * M, smem);
