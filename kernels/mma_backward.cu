@@ -184,7 +184,6 @@ __device__ __forceinline__ void add_to_dq(const gradient_rows &rows, int row0, i
 {
     const unsigned lane = threadIdx.x % WARP_SIZE, warp = threadIdx.x / WARP_SIZE;
     const smem_addr a_at = ds_at + k_lane_offset<pair_row>(lane), b_at = k_at + v_lane_offset<qk_row>(lane);
-    const bool odd = lane % 2 != 0;
     for (int group = warp % DQ_GROUPS; group < DQ_GROUPS; group += WARPS) {
 #pragma unroll 1
         for (int step = warp / DQ_GROUPS * DQ_STEPS; step < qk_row::STEPS; step += COLUMN_WARPS * DQ_STEPS) {
@@ -210,16 +209,14 @@ __device__ __forceinline__ void add_to_dq(const gradient_rows &rows, int row0, i
                 }
             }
 #pragma unroll
-            for (int i = 0; i < DQ_BANDS * DQ_STEPS * 2;
-                 ++i) { /* neighbours exchange: each has four columns of a row */
-                const int b = i / (DQ_STEPS * 2), t = i % (DQ_STEPS * 2), col = step * 16 + t * 8;
-                const float(&sum)[4] = sums[b][t];
-                const float x = __shfl_xor_sync(ALL_LANES, odd ? sum[0] : sum[2], 1);
-                const float y = __shfl_xor_sync(ALL_LANES, odd ? sum[1] : sum[3], 1);
-                const int row = row0 + (group * DQ_BANDS + b) * 16 + lane / 4 + odd * 8; /* an odd lane has the later */
-                if (row < seq_q && (qk_row::STEPS % DQ_STEPS == 0 || col < DIM16))
-                    red_add_4(rows.dq_g + row * static_cast<fa_i64>(DIM16) + col + lane % 4 / 2 * 4, odd ? x : sum[0],
-                              odd ? y : sum[1], odd ? sum[2] : x, odd ? sum[3] : y);
+            for (int i = 0; i < DQ_BANDS * 2; ++i) {
+                const int row = row0 + group * DQ_BANDS * 16 + i * 8 + lane / 4;
+                float *row_g = rows.dq_g + row * static_cast<fa_i64>(DIM16) + step * 16 + lane % 4 * 2;
+                if (row < seq_q)
+#pragma unroll
+                    for (int t = 0; t < DQ_STEPS * 2; ++t)
+                        if (qk_row::STEPS % DQ_STEPS == 0 || step * 2 + t < qk_row::STEPS * 2)
+                            red_add_2(row_g + t * 8, sums[i / 2][t][i % 2 * 2], sums[i / 2][t][i % 2 * 2 + 1]);
             }
         }
     }
@@ -305,7 +302,7 @@ __device__ __forceinline__ void add_tile(const fa_params &p, const key_block &bl
                               w.query / QUERIES);
     if (SHARERS == 1)
         __syncthreads();
-    add_in_turn(p, block, gradients_of(p, block.seq, head), tile * M, smem);
+    add_in_turn(p, block, gradients_of(p, block.seq, head, block.kv_head, p.heads / p.kv_heads), tile * M, smem);
 }
 
 extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_constant__ fa_params p)

@@ -219,19 +219,15 @@ __device__ __forceinline__ void bar_arrive(int id, int threads FA_CALLER)
     asm volatile("bar.arrive %0, %1;\n" ::"r"(id), "r"(threads) : "memory");
 }
 
-/* Adds four floats to memory, each at once by itself; the pointer is 16-byte aligned. [red.add] */
-__device__ __forceinline__ void red_add_4(float *sums_g, float a, float b, float c, float d FA_CALLER)
+/* Adds two floats to memory, each at once by itself; the pointer is 8-byte aligned. [red.add] */
+__device__ __forceinline__ void red_add_2(float *sums_g, float a, float b FA_CALLER)
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    asm volatile("red.relaxed.gpu.global.add.v4.f32 [%0], {%1, %2, %3, %4};\n" ::"l"(sums_g), "f"(a), "f"(b), "f"(c),
-                 "f"(d)
-                 : "memory");
+    asm volatile("red.relaxed.gpu.global.add.v2.f32 [%0], {%1, %2};\n" ::"l"(sums_g), "f"(a), "f"(b) : "memory");
 #else
     asm volatile("red.relaxed.gpu.global.add.f32 [%0], %1;\n"
-                 "red.relaxed.gpu.global.add.f32 [%0 + 4], %2;\n"
-                 "red.relaxed.gpu.global.add.f32 [%0 + 8], %3;\n"
-                 "red.relaxed.gpu.global.add.f32 [%0 + 12], %4;\n" ::"l"(sums_g),
-                 "f"(a), "f"(b), "f"(c), "f"(d)
+                 "red.relaxed.gpu.global.add.f32 [%0 + 4], %2;\n" ::"l"(sums_g),
+                 "f"(a), "f"(b)
                  : "memory");
 #endif
 }
