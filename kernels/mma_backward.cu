@@ -32,6 +32,7 @@ constexpr int SHARERS = TWO_BANDS ? WARPS * 32 / N : WARPS * 16 > N ? WARPS * 16
 constexpr int BANDS = N * SHARERS / WARPS / 16;                                           /* 16-key bands of a warp */
 constexpr int QUERIES = M / SHARERS; /* of which a warp makes the scores */
 static_assert(M % (16 * SHARERS) == 0, "m must be a multiple of 16 for each of the warps that share the same keys");
+static_assert(SHARERS == 1 || (QUERIES & (QUERIES - 1)) == 0, "m must be a power of two where warps share keys");
 constexpr int K_STEPS = ceil_div(qk_row::STEPS, SHARERS), V_STEPS = ceil_div(v_row::STEPS, SHARERS); /* of 16 columns */
 static_assert(BANDS * (K_STEPS + V_STEPS) * 8 + BANDS * QUERIES / 2 <= 216,
               "n / warps gives a warp more of dK and dV than its registers hold");
@@ -124,9 +125,9 @@ __device__ __forceinline__ void multiply_rows(float (&s)[BANDS][QUERIES / 8][4],
     }
 }
 
-/* sums += pairs times rows, over the M queries of a tile: P^T dO or dS^T Q. The pairs are the warp's own registers, or,
- * where several warps made them, in shared memory. first_step: of the warp's columns. */
-template <class ROW, int COUNT>
+/* sums += pairs times rows: P^T dO or dS^T Q. OWN: over the warp's own part of the queries, whose pairs are registers;
+ * else over those of the warps with the same keys, in shared memory. first_step: of the warp's columns. */
+template <bool OWN, class ROW, int COUNT>
 __device__ __forceinline__ void add_rows(float (&sums)[BANDS][COUNT * 2][4],
                                          const unsigned (&own)[QUERIES / 16][BANDS][4], smem_addr pairs_at,
                                          smem_addr rows_at, int first_step, int part)
@@ -134,14 +135,14 @@ __device__ __forceinline__ void add_rows(float (&sums)[BANDS][COUNT * 2][4],
     const unsigned lane = threadIdx.x % WARP_SIZE;
     const smem_addr a_at = pairs_at + v_lane_offset<pair_row>(lane), b_at = rows_at + v_lane_offset<ROW>(lane);
 #pragma unroll
-    for (int k = 0; k < M / 16; ++k) {
-        constexpr int STEPS = QUERIES / 16; /* of a part of the queries; the warp's own part comes first */
-        const int i_part = k / STEPS, other = SHARERS > 1 ? (part + i_part) % SHARERS * STEPS : 0;
+    for (int k = OWN ? 0 : QUERIES / 16; k < (OWN ? QUERIES : M) / 16; ++k) {
+        constexpr int STEPS = QUERIES / 16; /* of a part */
+        const int first = SHARERS > 1 ? (part + k / STEPS) % SHARERS * STEPS : 0;
         unsigned pairs[BANDS][4];
 #pragma unroll
         for (int b = 0; b < BANDS; ++b)
-            if (k >= STEPS)
-                ldmatrix_x4_at(pairs[b], fragment<pair_row>(fragment<pair_row>(a_at, other, 0), k % STEPS, b));
+            if (!OWN)
+                ldmatrix_x4_at(pairs[b], fragment<pair_row>(fragment<pair_row>(a_at, first, 0), k % STEPS, b));
             else
                 pairs[b][0] = own[k][b][0], pairs[b][1] = own[k][b][1], pairs[b][2] = own[k][b][2],
                 pairs[b][3] = own[k][b][3];
@@ -150,7 +151,7 @@ __device__ __forceinline__ void add_rows(float (&sums)[BANDS][COUNT * 2][4],
             if (COUNT * SHARERS > ROW::STEPS && first_step + i >= ROW::STEPS)
                 continue;
             unsigned columns[4];
-            ldmatrix_x4_trans_at(columns, fragment<ROW>(b_at + other * 16 * ROW::ROW_BYTES, first_step + i, k % STEPS));
+            ldmatrix_x4_trans_at(columns, fragment<ROW>(b_at + first * 16 * ROW::ROW_BYTES, first_step + i, k % STEPS));
             const unsigned lo[2] = {columns[0], columns[1]}, hi[2] = {columns[2], columns[3]};
 #pragma unroll
             for (int b = 0; b < BANDS; ++b) {
@@ -293,15 +294,14 @@ __device__ __forceinline__ void add_tile(const fa_params &p, const key_block &bl
             });
     }
     store_pairs(smem + DS_AT, ds_r, w);
-    if (SHARERS > 1) {
+    if (SHARERS > 1)
         store_pairs(smem + P_AT, p_r, w);
-        __syncthreads();
-    }
-    add_rows<v_row, V_STEPS>(w.dv, p_r, k_at + P_AT + w.key * pair_row::ROW_BYTES, do_at, w.v_step, w.query / QUERIES);
-    add_rows<qk_row, K_STEPS>(w.dk, ds_r, k_at + DS_AT + w.key * pair_row::ROW_BYTES, q_at, w.k_step,
-                              w.query / QUERIES);
-    if (SHARERS == 1)
-        __syncthreads();
+    const smem_addr p_at = k_at + P_AT + w.key * pair_row::ROW_BYTES, ds_at = p_at + DS_AT - P_AT;
+    add_rows<true, v_row, V_STEPS>(w.dv, p_r, p_at, do_at, w.v_step, w.query / QUERIES);
+    add_rows<true, qk_row, K_STEPS>(w.dk, ds_r, ds_at, q_at, w.k_step, w.query / QUERIES);
+    __syncthreads();
+    add_rows<false, v_row, V_STEPS>(w.dv, p_r, p_at, do_at, w.v_step, w.query / QUERIES);
+    add_rows<false, qk_row, K_STEPS>(w.dk, ds_r, ds_at, q_at, w.k_step, w.query / QUERIES);
     add_in_turn(p, block, gradients_of(p, block.seq, head, block.kv_head, p.heads / p.kv_heads), tile * M, smem);
 }
 
