@@ -4,8 +4,9 @@
  *   are made transposed, S^T = K Q^T and dP^T = V dO^T: their accumulators are P^T and dS^T, the left operands of
  *   dV += P^T dO and dK += dS^T Q, which stay in registers until the last tile. dS^T goes through shared memory for
  *   the fifth product, dQ = dS K; its parts are added to FP32 sums in the workspace.
- * Warps: each takes 16 or more keys. Where N / 16 is less than WARPS, several share the same keys: each makes the
- *   scores of a part of the queries and sums a part of the columns of dK and dV; P^T goes through shared memory, too.
+ * Warps: each takes 32 keys where it can, so that a fragment from shared memory serves two products; else 16, or more.
+ *   Where WARPS are more than that, several share the same keys: each makes the scores of a part of the queries and
+ *   sums a part of the columns of dK and dV; P^T goes through shared memory, too, for the others.
  * Around it: fa_before makes delta and clears the sums of dQ, fa_after rounds them (mma/gradients.cuh).
  *   --deterministic: the tiles of keys add to a tile of dQ one after the other, by a turn in the workspace.
  * Builds on: mma.   Knobs: m (queries of a step), n (keys of a block), warps, stages (of Q and dO), swizzle.
@@ -17,11 +18,8 @@ static_assert((FA_FEATURES & FA_FEATURE_BACKWARD) != 0, "mma_backward: computes 
 static_assert(M % 16 == 0 && N % 16 == 0, "m and n must be multiples of 16: an mma takes 16 rows");
 static_assert(WARPS * 16 <= N ? N % (WARPS * 16) == 0 : WARPS * 16 % N == 0,
               "warps must divide n / 16, or be a multiple of it (the extra warps share out queries and columns)");
-/* 32 keys of a warp where two warps or four then share them: a fragment from shared memory serves two products. */
-#ifndef WIDE
-#define WIDE 1
-#endif
-constexpr bool TWO_BANDS = WIDE && N >= 64 && WARPS * 32 >= N && WARPS * 32 % N == 0 && M % (WARPS * 512 / N) == 0;
+/* 32 keys of a warp, which one warp has or several share. */
+constexpr bool TWO_BANDS = N >= 64 && WARPS * 32 >= N && WARPS * 32 % N == 0 && M % (WARPS * 512 / N) == 0;
 static_assert(STAGES == 1 || STAGES == 2, "mma_backward: stages must be 1 or 2");
 static_assert(FA_SPLITS == 1, "mma_backward: splits must be 1");
 static_assert(!FA_ACC_FP16, "mma accumulates in FP32 only");
