@@ -58,11 +58,11 @@ FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = SMEM_BYTES, .grid = FA_
 __device__ __forceinline__ void load_keys(const fa_params &p, const key_block &block, unsigned char *smem)
 {
     const sequence &seq = block.seq;
-    load_tile<N, FA_DIM>(
+    load_tile<N, FA_DIM, true>(
         smem_address(smem),
         head_rows{key_rows(p.k, seq, p.k_stride_b, p.k_stride_h, p.k_stride_s, block.kv_head), p.k_stride_s},
         block.key0, seq.seq_kv, block.aligned, threadIdx.x);
-    load_tile<N, FA_DIM_V>(
+    load_tile<N, FA_DIM_V, true>(
         smem_address(smem + V_AT),
         head_rows{key_rows(p.v, seq, p.v_stride_b, p.v_stride_h, p.v_stride_s, block.kv_head), p.v_stride_s},
         block.key0, seq.seq_kv, block.aligned, threadIdx.x);
@@ -75,12 +75,14 @@ __device__ __forceinline__ void load_queries(const fa_params &p, const key_block
     const sequence &seq = block.seq;
     const fa_i64 *of_dout = p.grad_stride[0];
     const gradient_rows rows = gradients_of(p, seq, head);
-    load_tile<M, FA_DIM>(smem_address(stage_s),
-                         head_rows{query_rows(p.q, seq, p.q_stride_b, p.q_stride_h, p.q_stride_s, head), p.q_stride_s},
-                         tile * M, seq.seq_q, block.aligned, threadIdx.x);
-    load_tile<M, FA_DIM_V>(smem_address(stage_s + Q_BYTES),
-                           head_rows{query_rows(p.dout, seq, of_dout[0], of_dout[1], of_dout[2], head), of_dout[2]},
-                           tile * M, seq.seq_q, block.aligned, threadIdx.x);
+    load_tile<M, FA_DIM, true>(
+        smem_address(stage_s),
+        head_rows{query_rows(p.q, seq, p.q_stride_b, p.q_stride_h, p.q_stride_s, head), p.q_stride_s}, tile * M,
+        seq.seq_q, block.aligned, threadIdx.x);
+    load_tile<M, FA_DIM_V, true>(
+        smem_address(stage_s + Q_BYTES),
+        head_rows{query_rows(p.dout, seq, of_dout[0], of_dout[1], of_dout[2], head), of_dout[2]}, tile * M, seq.seq_q,
+        block.aligned, threadIdx.x);
     for (int i = threadIdx.x; i < 2 * M; i += THREADS) {
         const float *from_g = i < M ? rows.lse2_g : rows.delta_g;
         const int row = tile * M + i % M;
