@@ -231,24 +231,26 @@ static bool breaks_fixed_rule(const fa_verdict *v, const fa_row_errors *row)
 }
 
 /* Rules 1 and 2: finite, and within atol + rtol |R|; where the baseline is not, only its settled rows must be.
- * Overwrites `bad` when one is broken. */
+ * Overwrites `bad` when one is broken; the others of such a baseline stay marked. */
 static bool fixed_rules(judgement *j, double atol, double rtol, uint8_t *bad)
 {
     fa_verdict *v = &j->verdict;
     const bool finite = v->nonfinite == 0;
     bool marked = false, within = true;
-    double largest = 0.0;
+    double largest = 0.0; /* of the marked rows */
     for (int64_t i = 0; i < v->rows_checked; i++) {
         const fa_row_errors *row = &j->rows[i];
         const bool far = breaks_fixed_rule(v, row);
         within &= !far;
-        largest = far ? fmax(largest, row->outside) : largest;
+        if (far || (v->baseline_fails && bad[i]))
+            largest = fmax(largest, row->outside);
         marked |= row->nonfinite != 0;
     }
     if (finite && within)
         return true;
     for (int64_t i = 0; i < v->rows_checked; i++)
-        bad[i] = finite ? breaks_fixed_rule(v, &j->rows[i]) : j->rows[i].nonfinite != 0;
+        bad[i] =
+            finite ? breaks_fixed_rule(v, &j->rows[i]) || (v->baseline_fails && bad[i]) : j->rows[i].nonfinite != 0;
     j->by = finite ? BY_OUTSIDE : BY_ERROR;
     if (!finite)
         snprintf(v->failure, sizeof v->failure, "%lld outputs are not finite%s", (long long)v->nonfinite,

@@ -412,6 +412,11 @@ TEST(the_fixed_rule_goes_row_by_row)
     }
     b.reference.sway[2] = 0.126;
     assert_true(fa_judge(&b.problem, &b.reference, b.output, 64, 0.25, 0.0).passed);
+    b.reference.sway[2] = 0.0;
+    b.output[3] = 0x4400; /* 4: beyond the relative rules, so this row is wrong as well */
+    v = fa_judge(&b.problem, &b.reference, b.output, 64, 0.25, 0.0);
+    expect_words(&v, "largest error 3; worst at batch 0 head 0 row 0 col 3: 4, expected 1; 2 mismatches");
+    expect_words(&v, "wrong rows: 2 of 4");
 }
 
 /* A larger error that the type itself makes elsewhere is not the worst. */
