@@ -209,14 +209,15 @@ __device__ __forceinline__ void copy_chunk(smem_addr dst_at, const fa_element *s
 }
 
 /* Any rows from first_row on, at any stride; those from row `rows` of the head on become zero. Unless `aligned` they
- * may start at any even address, and the copy is not asynchronous. ANY: the fast way is for any stride. */
+ * may start at any even address, and the copy is not asynchronous. ANY: the fast way is for any stride that leaves
+ * offsets in a tile 32 bits. */
 template <int ROWS, int COLUMNS, bool ANY = false>
 __device__ __forceinline__ void load_tile(smem_addr tile_at, const head_rows &head, int first_row, int rows,
                                           bool aligned, unsigned thread)
 {
     using layout = copy_layout<ROWS, COLUMNS>;
     const int valid = rows - first_row;
-    if (aligned && (ANY || head.stride == COLUMNS) && valid > 0) {
+    if (aligned && (ANY ? head.stride < (1 << 30) / ROWS : head.stride == COLUMNS) && valid > 0) {
         const int stride = ANY ? static_cast<int>(head.stride) : COLUMNS;
         const thread_share share = find_share<ROWS, COLUMNS>(thread, stride);
         /* a thread none of whose rows is valid points at the first of the tile */

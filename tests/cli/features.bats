@@ -100,6 +100,13 @@ mla=(--kernel wgmma_mla --dim 576 --dim-v 512 --v-in-k --batch 1 --kv-heads 1)
         ./fa_bench "${small[@]}" --kernel wgmma_mla --dim 576 --dim-v 512
 }
 
+@test "rows that are further from each other than offsets of 32 bits reach are read right, also with features" {
+    local far="--kernel mma --batch 1 --heads 1 --kv-heads 1 --seq 21 --seq-kv 33 --dim 16 --strides far --seeds 1"
+    passes $far --window 9,3
+    passes $far --lengths 21:33
+    exits 0 ./fa_bench --device emu $far --op backward --check cpu --quiet
+}
+
 # bats test_tags=slow
 @test "wgmma_mla has no race in any schedule: heads 8 to 128, 1 to 4 queries, pages and none, both types" {
     local schedule options

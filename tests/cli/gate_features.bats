@@ -15,7 +15,7 @@ needy() { # WORDS: tests/features/plain.cu with these needs
         grep -q -- "^plain||.*--$word" "$work/lines"
         grep -q -- "^plain|race|.*--$word" "$work/lines"
     done
-    for word in '--dtype bf16.*' '--lse.*' '--strides padded.*' '--causal.*'; do
+    for word in '--dtype bf16.*' '--lse.*' '--strides padded.*' '--strides far.*' '--causal.*'; do
         grep -qE -- "$word(--window|--chunk|--softcap|--page-size)|(--window|--chunk|--page-size).*$word" "$work/lines"
     done
     gate --kernel wgmma --quick --dry-run >"$work/lines" # though a variant that serves none is the first rule's

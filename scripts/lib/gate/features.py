@@ -44,6 +44,9 @@ ALONE = {
     "fp8_kv": [{"kv_dtype": "e4m3"}, {"kv_dtype": "e4m3", "seq": 1, "seq_kv": 300}, {"kv_dtype": "e4m3", "dim": 24},
                {"kv_dtype": "e4m3", "batch": 3, "heads": 6, "kv_heads": 3, "dist": "outlier"}],
 }
+# Rows so far from each other that offsets take more than 32 bits.
+FAR = {"batch": 1, "heads": 1, "kv_heads": 1, "seq": 21, "seq_kv": 33, "dim": 16, "strides": "far"}
+FAR_ALONE = {"window": {"window": "9,3"}, "varlen": {"lengths": "21:33"}}
 PAIRS = {("cuda", "plain"): 90, ("emu", "plain"): 8, ("emu", "race"): 3}
 
 
@@ -73,6 +76,7 @@ def drawn(serves, device, mode, seed, quick=False, bf16=False, lse=True, page_ro
     turns = rng.sample(pairs, len(pairs)) * 2
     decks = {word: Deck(alone[word], rng) for word in words}
     made += [(pair, decks[pair[0]].next() | decks[pair[1]].next()) for pair in turns[:PAIRS.get((device, mode), 0)]]
+    made += [((word,), FAR | one) for word, one in FAR_ALONE.items() if word in words and mode == "plain" and not quick]
     for pair, fields in made:
         p = next(base) | fields | {"seed": rng.randrange(1, 1 << 30), "seeds": 3 if mode == "plain" else 1}
         if p["page_size"]:
