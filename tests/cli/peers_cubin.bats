@@ -60,7 +60,7 @@ refused("causal False, not for dim 64, causal True", causal=0)
 refused("for FP16 alone", dtype="bf16")
 refused("made for features 0x2, not for 0x0", features=2)
 def launch(**fields):
-    return launch_of(Info(m=64, workspace_bytes_per_block=16, workspace_bytes_fixed=8, **fields), 2, 3, 1, 65, 10)
+    return launch_of(Info(m=64, workspace_bytes_per_block=16, workspace_bytes_fixed=8, **fields), 2, 3, 1, 65, 10)[:4]
 assert launch() == (12, 2, 12, 200), launch()
 assert launch(pack_heads=1) == (8, 4, 8, 136), launch(pack_heads=1)
 assert launch(splits=4) == (48, 2, 12, 776), launch(splits=4)
@@ -69,7 +69,9 @@ keys = [launch_of(Info(m=64, n=32, grid=2, pack_heads=pack), 1, 4, 2, 70, 10, tw
     (0, 2), (1, 2))]
 assert keys == [16, 20, 10], keys
 keys = launch_of(Info(m=64, n=32, grid=2, pack_heads=1, splits=4, cluster=4), 1, 4, 2, 70, 10, 0, 100)
-assert keys == (32, 3, 6, 0), keys
+assert keys == (32, 3, 6, 0, 32), keys
+keys = [launch_of(Info(m=64, n=32, grid=2, blocks_per_sm=1, cluster=4), 1, 4, 2, 70, sms, 0, 100) for sms in (10, 20)]
+assert [(one[0], one[4]) for one in keys] == [(8, 16), (16, 16)], keys
 assert launch(cluster=4) == (24, 2, 12, 392) and launch(grid=1, cluster=4) == (8, 2, 12, 392)
 assert launch(grid=1) == (10, 2, 12, 200) and launch(grid=1, blocks_per_sm=2) == (12, 2, 12, 200)
 END
@@ -222,14 +224,14 @@ END
 map 0 6 4 0x7fff00000100: 32 100 4 2; 64 6400 25600; 32 64 1 1; 1 1 1 1; 0 2 0 0
 map 0 0 4 0x7fff00000300: 32 16 2 9; 32 512 1024; 64 48 1 1; 1 1 1 1; 0 2 0 0
 before 7 96 0
-launch 1 16 1 1 96 1 1 70000 0x700000001 (nil)
+launch 1 6 1 1 96 1 1 70000 0x700000001 (nil)
 more 0 2 0; 0x7fff00000600 16 9 0x7fff00000700; (nil) (nil) (nil) (nil) 0 0 (nil) 0
 after 16 96 0
 map 0 9 4 0x7fff00000100: 32 100 4 2; 64 6400 25600; 32 64 1 1; 1 1 1 1; 0 2 0 0
 map 0 9 4 0x7fff00000300: 32 200 2 2; 64 12800 25600; 32 48 1 1; 1 1 1 1; 0 2 0 0
 before 7 96 0
 clusters 1 4 2 1 1
-launch 1 112 1 1 96 1 1 70000 0x700000001 (nil)
+launch 1 6 1 1 96 1 1 70000 0x700000001 (nil)
 more 1 1 1; (nil) 0 0 (nil); 0x7fff00000800 0x7fff00000a00 0x7fff00000b00 0x7fff00000c00 3200 12800 0x7fff00000900 1
 after 112 96 0
 END

@@ -87,20 +87,22 @@ def check_info(info, size, dim, causal, dtype, features=0):
 
 
 def launch_of(info, batch, heads, kv_heads, seq_q, sm_count, sequences=0, seq_kv=0):
-    """Blocks, tiles_m, tiles, bytes of workspace: as fa_launch_of (src/compile/launch.c). sequences: of unlike lengths,
-    seq_q and seq_kv rows in all; 0: none."""
+    """Blocks, tiles_m, tiles, bytes of workspace, blocks of fa_before and fa_after: as fa_launch_of
+    (src/compile/launch.c). sequences: of unlike lengths, seq_q and seq_kv rows in all; 0: none."""
     packed, cluster = kv_heads if info.pack_heads else heads, max(info.cluster, 1)
     rows = seq_q * (heads // packed)
     tiles_m = (rows + sequences * (info.m - 1)) // info.m if sequences else -(-rows // info.m)
     tiles = tiles_m * packed * batch
     blocks = -(-tiles_m // cluster) * cluster * packed * batch * max(info.splits, 1)
     workspace_bytes = info.workspace_bytes_per_block * blocks + info.workspace_bytes_fixed
+    resident = sm_count * max(info.blocks_per_sm, 1) // cluster * cluster
     if info.grid == GRID_KEYS:
         blocks = (seq_kv + max(sequences, 1) * (info.n - 1)) // info.n * packed * batch * max(info.splits, 1)
-        blocks = -(-blocks // cluster) * cluster
-    elif info.grid == GRID_PERSISTENT:
-        blocks = min(blocks, sm_count * max(info.blocks_per_sm, 1) // cluster * cluster)
-    return blocks, tiles_m, tiles, workspace_bytes
+        around = -(-blocks // cluster) * cluster
+        blocks = min(around, resident) if info.blocks_per_sm > 0 else around
+    else:
+        around = blocks = min(blocks, resident) if info.grid == GRID_PERSISTENT else blocks
+    return blocks, tiles_m, tiles, workspace_bytes, around
 
 
 class Kernel:
@@ -150,7 +152,7 @@ class Kernel:
         sm_count = self.torch.cuda.get_device_properties(tensors[0].device).multi_processor_count
         sequences = self.more.get("batch", 0) if "start_q" in self.more else 0
         launch = launch_of(info, batch, heads, kv_heads, seq_q, sm_count, sequences, seq_kv)
-        self.blocks, tiles_m, tiles, workspace_bytes = launch
+        self.blocks, tiles_m, tiles, workspace_bytes, self.around = launch
         self.workspace = self.torch.zeros(workspace_bytes, dtype=self.torch.uint8, device=tensors[0].device)
         self.memory = ctypes.create_string_buffer(ctypes.sizeof(Params) + 64)
         self.params = Params.from_address(-(-ctypes.addressof(self.memory) // 64) * 64)
@@ -214,5 +216,6 @@ class Kernel:
         info, grids = self.info, {"fa_before": self.info.pre_grid, "fa_after": self.info.post_grid}
         for name, function in self.functions.items():
             of_kernel = name == "fa_kernel"
-            self.launch(function, grids.get(name) or self.blocks, info.smem_dynamic_bytes if of_kernel else 0,
+            blocks = self.blocks if of_kernel else grids[name] or self.around
+            self.launch(function, blocks, info.smem_dynamic_bytes if of_kernel else 0,
                         info.cluster if of_kernel else 1)
