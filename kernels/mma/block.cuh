@@ -71,8 +71,8 @@ __device__ __forceinline__ bool find_work_of_sequence(block_state &block, fa_par
     return true;
 }
 
-/* Elements from a row of K or V to the next, where they are loaded fast; of one width, they have one stride. Macros: a
- * call would change the order of the dense kernel's instructions. */
+/* The row strides of K and V in the fast loads, in elements. Where K and V are equally wide these loads ask for equal
+ * strides. Macros: a call would change the order of the dense kernel's instructions. */
 #define K_STRIDE(block) (ANY_STRIDE ? static_cast<int>((block).k.stride) : FA_DIM)
 #define V_STRIDE(block) (ANY_STRIDE ? static_cast<int>((ONE_DIM ? (block).k : (block).v).stride) : FA_DIM_V)
 

@@ -6,10 +6,10 @@
 /* The order of blocks, for find_keys.
  * CAUSAL_ALONE: with the causal mask the first keys of a head meet the most query tiles. So the last heads, a wave or
  * two of blocks, go by tiles of keys, not by heads. More heads at once would not stay in L2.
- * ZIGZAG, where query heads share K/V heads: as many of these go side by side, the longest blocks first. They meet the
- * same query tiles at the same time, from the last rows down; so they end one by one, at the diagonal. The next heads'
- * blocks begin as those end and go up from the diagonal: they are side by side again, and end together. So what they
- * read and add to stays in L2. Of short sequences the last waves of blocks are one. */
+ * ZIGZAG, where query heads share K/V heads: as many K/V heads as fill the GPU run side by side, the longest blocks
+ * first. Their blocks take the query tiles from the last row up to the diagonal, where they end one by one. The next
+ * heads' blocks begin there and take the tiles the other way, so they end together. Blocks side by side thus read the
+ * same query tiles and add to the same dQ, in L2. With short sequences the last waves of blocks are one. */
 __device__ __forceinline__ void order_blocks(key_block &block, const fa_params &p, unsigned heads, unsigned tiles,
                                              unsigned at, unsigned &unit, int &tile)
 {

@@ -26,7 +26,8 @@ compile() {
     } | sed 's/$/ --batch 2 --heads 8 --seq 512 --dim 64/' >"$work/runs"
     problems_of scripts/lib/peers/dense.txt | jqf l4/grid -nrR --argjson registry "$registry" >>"$work/runs"
     "$bench" --compile-only --arch sm_89 --bound --runs "$work/runs" --jobs "${opt[jobs]}" --quiet --json - \
-        2>/dev/null | jqf l4/row -c --rawfile lines "$work/runs" >"$work/rows" || true # an infeasible tile is a row
+        2>/dev/null |
+        jqf l4/row -c --rawfile lines "$work/runs" >"$work/rows" || true # an infeasible tile is a row
     jq -e -s 'length > 0 and all(.[]; .bound.us or .status == "infeasible")' "$work/rows" >/dev/null ||
         die 4 "NOT-RUN: no bound: $(jq -r '.bound.unknown // .reason // empty' "$work/rows" | head -n 1)"
     gzip -9n <"$work/rows" | replace_file "$records"

@@ -51,7 +51,8 @@ for kernel in "${names[@]}"; do
         [[ $last -lt 0 ]] || sweep=(taskset -c "0-$last" "${sweep[@]}")
         XDG_CACHE_HOME=$work/cache "${sweep[@]}" --out "$work/board" -- "${more[@]}" >&2
         jqf evo/rate -cs --argjson gpus "$gpus" --arg gpu "$gpu" --argjson cores "$(nproc)" \
-            --argjson present "$(nvidia-smi -L 2>/dev/null | grep -c '^GPU' || true)" --argjson each "${opt[cores]}" \
+            --argjson present "$(nvidia-smi -L 2>/dev/null | grep -c '^GPU' || true)" \
+            --argjson each "${opt[cores]}" \
             --slurpfile sweep "$work/board/sweeps.jsonl" "$work/board/leaderboard.jsonl" >&"$rates"
         rm -rf "$work/cache" "$work/board"
     done

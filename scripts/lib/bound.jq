@@ -99,14 +99,16 @@ def text:
     def share: "median \(.median | round) %, largest \(.largest | round) %";
     "\(.with_bound) of \(.points) points have a bound, \(.same_code) of the machine code that was timed; " +
         "of these \(.below_bound | length) lie below it (of the others \(.other_code_below_bound)); " +
-        "\(.seconds // 0) s", (.kernels[] | "\(.kernel): \(.same_code) of \(.points)" +
+        "\(.seconds // 0) s",
+    (.kernels[] | "\(.kernel): \(.same_code) of \(.points)" +
         if .percent_of_bound then "; the bound is \(.percent_of_bound | share) of the time" else "" end),
     (.unknown[] | "no bound for \(.points) points: \(.reason)"),
     (.below_bound[] | "BELOW: \(.us) us, bound \(.bound_us) us: \(.options)");
 
 # Records of --runs (with -n) as points of bound_time.sh, with what is known of the bound. $points: options, by line.
 def timed: ($points | split("\n")) as $lines | inputs |
-    {kernel, variant, status, reason, config, problem, arch: .ptxas.arch, point: $lines[.provenance.line - 1],
+    {kernel, variant, status, reason, config, problem, arch: .ptxas.arch,
+        point: $lines[.provenance.line - 1],
         p50_us: .timing.p50_us, sm_clock_mhz: .timing.sm_clock_mhz.p50, percent_of_bound: .bound.percent_of_bound,
         bound_unknown: .bound.unknown, binds: .bound.binds, code_sha256: .provenance.code_sha256, git: .provenance.git};
 

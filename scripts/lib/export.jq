@@ -90,7 +90,8 @@ def flashinfer:
     def name: "attention_\(.dtype)_h\(.heads)_kv\(.kv_heads)_d\(.dim)_\(rule)";
     def uuid: "\(.batch)x\(.seq_q)x\(.seq_kv)";
     def reference($p): [
-        "import torch\n\n", "def run(q, k, v):",
+        "import torch\n\n",
+        "def run(q, k, v):",
         "    group = q.shape[1] // k.shape[1]",
         "    k, v = (x.double().repeat_interleave(group, dim=1) for x in (k, v))",
         "    scores = q.double() @ k.transpose(2, 3) * \($p.scale)",
@@ -106,7 +107,8 @@ def flashinfer:
          description: "softmax(scale * Q K^T) V\(if .causal then ", causal, bottom-right; without keys 0" else "" end)",
          axes: {batch: {type: "var"}, seq_q: {type: "var"}, seq_kv: {type: "var"},
             heads: {type: "const", value: .heads}, kv_heads: {type: "const", value: .kv_heads},
-            dim: {type: "const", value: .dim}}, constraints: ["heads % kv_heads == 0"],
+            dim: {type: "const", value: .dim}},
+         constraints: ["heads % kv_heads == 0"],
          inputs: {q: tensor(["batch", "heads", "seq_q", "dim"]; "queries"),
             k: tensor(["batch", "kv_heads", "seq_kv", "dim"]; "keys"),
             v: tensor(["batch", "kv_heads", "seq_kv", "dim"]; "values")},
@@ -193,19 +195,22 @@ def torch_imports: "import torch", "import torch.nn as nn", "import torch.nn.fun
 # NAME_KERNEL.py with ModelNew, which builds the kernel.
 def kernelbench:
     def reference($p): [
-        torch_imports, "class Model(nn.Module):",
+        torch_imports,
+        "class Model(nn.Module):",
         "    def forward(self, q, k, v):"] + (attention($p) | indented(8)) + ["", "",
         "def get_inputs():",
         "    q = torch.randn(\($p.batch), \($p.heads), \($p.seq_q), \($p.dim))",
         "    k, v = (torch.randn(\($p.batch), \($p.kv_heads), \($p.seq_kv), \($p.dim)) for _ in range(2))",
         "    return [q, k, v]", "", "",
-        "def get_init_inputs():", "    return []"] | join("\n") + "\n";
+        "def get_init_inputs():",
+        "    return []"] | join("\n") + "\n";
 
     # The source stands in the file, because KernelBench executes text. PyTorch's headers come first there, and their
     # flags take CUDA's operators of half away.
     def candidate($row): [
         "# \($row | solution), fa_bench \($row.git // ""), \($row.p50_us) us on \($row.gpu)",
-        "import torch.nn as nn", "from torch.utils.cpp_extension import load_inline", "",
+        "import torch.nn as nn",
+        "from torch.utils.cpp_extension import load_inline", "",
         "source = r'''",
         ($row | one_file("torch_main.cu")) + "'''",
         "flags = [f\"-U__CUDA_NO_{what}__\" " +
@@ -213,7 +218,8 @@ def kernelbench:
         "extension = load_inline(name=\"\($row.kernel)_\($row.problem | task)\", cpp_sources=[], " +
             "cuda_sources=[source],",
         "                        extra_cuda_cflags=[\"-O3\", *flags])", "", "",
-        "class ModelNew(nn.Module):", "    def forward(self, q, k, v):",
+        "class ModelNew(nn.Module):",
+        "    def forward(self, q, k, v):",
         "        return extension.forward(q, k, v)"] | join("\n") + "\n";
 
     problems | (.[0].problem) as $p | ($p | task) as $name |
@@ -304,7 +310,8 @@ def rbk_report:
 # Task folders of robust-kbench. forward.cu is the fastest of kernels/. Configurations vary batch and heads alone.
 def robust_kbench:
     def function($p): [
-        torch_imports, "def forward_fn(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:",
+        torch_imports,
+        "def forward_fn(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:",
         "    \"\"\"",
         "    Attention forward: softmax(\($p.scale) * q k^T\(if $p.causal then " + causal mask" else "" end)) v " +
             "in FP16.", "",
@@ -316,7 +323,8 @@ def robust_kbench:
         "        torch.Tensor: output, shaped like q.",
         "    \"\"\""] + (attention($p) | indented(4)) + ["", "",
         "class Model(nn.Module):",
-        "    def forward(self, q, k, v, fn=forward_fn):", "        return fn(q, k, v)", "", "",
+        "    def forward(self, q, k, v, fn=forward_fn):",
+        "        return fn(q, k, v)", "", "",
         "def get_inputs(batch=\($p.batch), kv_heads=\($p.kv_heads), seq_q=\($p.seq_q), seq_kv=\($p.seq_kv)):",
         "    q = torch.randn(batch, kv_heads * \($p.heads / $p.kv_heads), seq_q, \($p.dim), dtype=torch.float16)",
         "    k, v = (torch.randn(batch, kv_heads, seq_kv, \($p.dim), dtype=torch.float16) for _ in range(2))",

@@ -48,7 +48,8 @@ def gates:
         bank_conflict_load_pct: ratio($read.bank_conflicts_load; $read.wavefronts_load),
         bank_conflict_store_pct: ratio($read.bank_conflicts_store; $read.wavefronts_store),
         spill_bytes: ($record.ptxas | if . then .spill_store_bytes + .spill_load_bytes else null end),
-        smem_limit_bytes: $record.device.smem_block_bytes, register_bound: ($read | register_bound),
+        smem_limit_bytes: $record.device.smem_block_bytes,
+        register_bound: ($read | register_bound),
         warps_launched_pct: ($read | warps_launched_pct)
     } | .warps_active_of_launched_pct = ratio(.warps_active_pct; .warps_launched_pct) |
     . as $m |

@@ -31,8 +31,8 @@ static inline uint16_t narrow(double value)
     return value != value ? 0x7FFF : bits; /* the device's NaN */
 }
 
-/* Lane l has row l % 8 of matrix l / 8, 16 bytes, and its own elements of each matrix. |arg| matrices, negative:
- * transposed. */
+/* Moves 8 x 8 matrices between rows and fragments. Lane l has row l % 8 of matrix l / 8 (16 bytes), and its fragment of
+ * every matrix. There are |arg| matrices; a negative arg transposes them. store: from fragments to rows. */
 static void distribute(fa_emu_op *const op[FA_EMU_WARP], bool store)
 {
     const int count = op[0]->arg < 0 ? -op[0]->arg : op[0]->arg;

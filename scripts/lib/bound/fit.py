@@ -227,7 +227,8 @@ def main():
                    "error": error_of(judged),
                    "kernels": [{"kernel": kernel, **error_of(group)} for kernel, group in by_kernel(judged).items()],
                    "weights": {kernel: {name: round(weight, 4) for name, weight in own.items() if weight >= 0.0005}
-                               for kernel, own in weights.items()}, "spaces": rank_spaces(points)}, out, indent=1)
+                               for kernel, own in weights.items()},
+                   "spaces": rank_spaces(points)}, out, indent=1)
         out.write("\n")
 
 

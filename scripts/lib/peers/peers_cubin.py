@@ -197,7 +197,8 @@ class Kernel:
         promote = row_bytes >= 128 and not read_once and all(value % 32 == 0 for value in strides_bytes)
         place = ctypes.addressof(self.params) + getattr(Params, f"{name}_map").offset
         self.call("cuTensorMapEncodeTiled", ctypes.c_void_p(place), MAP_TYPE[dtype], 4, ctypes.c_void_p(address),
-                  (ctypes.c_uint64 * 4)(*shape), (ctypes.c_uint64 * 3)(*strides_bytes),
+                  (ctypes.c_uint64 * 4)(*shape),
+                  (ctypes.c_uint64 * 3)(*strides_bytes),
                   (ctypes.c_uint32 * 4)(row_bytes // size, rows, 1, 1), (ctypes.c_uint32 * 4)(1, 1, 1, 1), 0,
                   SWIZZLE.get(row_bytes, 0), L2_256B if promote else L2_NONE, 0)
 
