@@ -61,6 +61,7 @@ enum { FA_DTYPE_FP16 = 0, FA_DTYPE_BF16 = 1, FA_DTYPE_E4M3 = 2 };
 #define FA_NEEDS_ALIGNED 0x8  /* tensors and rows that start on 16 bytes */
 #define FA_NEEDS_WHOLE_M 0x10 /* seq_q a multiple of m */
 #define FA_NEEDS_WHOLE_N 0x20 /* seq_kv a multiple of n */
+#define FA_NEEDS_ALL 0x3f
 #define FA_NEEDS_WORDS "packed|mha|self|aligned|whole_m|whole_n"
 
 /* CUtensorMap, opaque here: 128 bytes the hardware reads, 64-byte aligned. */

@@ -129,7 +129,7 @@ static fa_status ask_device(fa_session *s, fa_reason *why)
 
 /* The suspects of the plain reference may be rows where the baseline is no better: by all rules, with their own
  * baseline, the CPU decides. */
-static bool cpu_clears(fa_session *s, const double *suspects, const fa_verdict *exact)
+static bool cpu_clears_output(fa_session *s, const double *suspects, const fa_verdict *exact)
 {
     const fa_reference *sample = &s->kept->reference;
     if (fa_chooses_all_rows(s->problem))
@@ -150,7 +150,7 @@ static fa_verdict judge_plain(fa_session *s, const fa_verdict *exact)
     double *suspects = fa_alloc((size_t)fa_problem_rows(s->problem) * sizeof *suspects);
     fa_verdict verdict = fa_judge_plain(s->problem, s->kept->plain, &s->kept->reference, s->output, s->tile_m, atol,
                                         rtol, exact, suspects);
-    if (!verdict.passed && cpu_clears(s, suspects, exact)) {
+    if (!verdict.passed && cpu_clears_output(s, suspects, exact)) {
         verdict.passed = true;
         verdict.failure[0] = '\0';
     }

@@ -167,7 +167,7 @@ fa_status fa_job_check_info(const fa_spec *spec, const fa_kernel_info *info, fa_
         {"pack_heads", info->pack_heads, 1},
         {"m", info->m, INT32_MAX},
         {"n", info->n, INT32_MAX},
-        {"needs", info->needs, FA_NEEDS_WHOLE_N * 2 - 1},
+        {"needs", info->needs, FA_NEEDS_ALL},
     };
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
         if (fields[i].value < 0 || fields[i].value > fields[i].max)

@@ -101,7 +101,7 @@ static fa_status describe(const fa_spec *spec, const fa_library_question *questi
         return fa_refuse(why, FA_INFEASIBLE, "%s: %s", facts->name, refusal);
     if (answer.workspace_bytes < 0)
         return fa_refuse(why, FA_ERROR, "%s asks for a workspace of %lld bytes", facts->name, answer.workspace_bytes);
-    if (answer.abi >= 3 && (answer.needs & ~(FA_NEEDS_WHOLE_N * 2 - 1)) != 0)
+    if (answer.abi >= 3 && (answer.needs & ~FA_NEEDS_ALL) != 0)
         return fa_refuse(why, FA_ERROR, "%s has needs that this fa_bench does not know: %#x", facts->name,
                          (unsigned)answer.needs);
     facts->nondeterministic = answer.nondeterministic != 0;

@@ -78,6 +78,17 @@ fa_status fa_npy_write_descales(const fa_problem *problem, const char *folder, c
     return FA_PASS;
 }
 
+fa_status fa_npy_write_pages(const fa_pages *pages, const char *folder, fa_reason *why)
+{
+    const int32_t starts = pages->batch + 1, entries = pages->start[pages->batch];
+    char shape[2][16];
+    snprintf(shape[0], sizeof shape[0], "%d,", entries);
+    snprintf(shape[1], sizeof shape[1], "%d,", starts);
+    FA_TRY(
+        write_array(folder, "page_table", "<i4", shape[0], pages->table, (size_t)entries * sizeof *pages->table, why));
+    return write_array(folder, "page_start", "<i4", shape[1], pages->start, (size_t)starts * sizeof *pages->start, why);
+}
+
 /* The value after 'key': in the header's dictionary, NULL when it is not there. */
 static const char *value_of(const char *header, const char *key)
 {

@@ -20,6 +20,9 @@ fa_status fa_npy_write(const char *folder, const char *name, fa_dtype dtype, con
 /* Writes the descales that there are. */
 fa_status fa_npy_write_descales(const fa_problem *problem, const char *folder, const fa_score_tensors *tensors,
                                 fa_reason *why);
+/* Writes the page table: page_table.npy, the pages of all sequences, one sequence after the other, and page_start.npy,
+ * [batch + 1]: where a sequence's begin. INT32. */
+fa_status fa_npy_write_pages(const fa_pages *pages, const char *folder, fa_reason *why);
 /* Writes `name`.npy in FP32; shape: [batch, heads, seq]. */
 fa_status fa_npy_write_fp32(const char *folder, const char *name, const float *data, const int32_t shape[3],
                             fa_reason *why);

@@ -123,7 +123,7 @@ static void put_launch(cJSON *record, const fa_candidate_record *candidate)
     cJSON *launch = object_if(candidate->launch.grid != 0, record, "launch");
     if (launch == NULL)
         return;
-    PUT_FIELDS(launch, &candidate->launch, grid, threads, smem_dynamic_bytes, cluster, workspace_bytes);
+    PUT_FIELDS(launch, &candidate->launch, grid, threads, smem_dynamic_bytes, cluster, tiles_m, tiles, workspace_bytes);
     if (candidate->launch.plan.count > 0)
         put_steps(launch, &candidate->launch.plan);
 }

@@ -231,3 +231,18 @@ EOF
     run -0 ./fa_bench --kernel mma --arch sm_89 --select
     [[ $output != *mma_fp8* ]]
 }
+
+@test "--dump writes the page table: what it names is what pages hold, all else is NaN" {
+    ./fa_bench --kernel light --device emu --seeds 1 --heads 2 --kv-heads 1 --dim 16 --page-size 4 \
+        --lengths 3:10,1:4,2:0 --dump "$work" --quiet
+    python3 - "$work" <<'END'
+import math, pathlib, struct, sys
+def load(name, letter):
+    file = pathlib.Path(sys.argv[1], name + ".npy").read_bytes()
+    return [value for value, in struct.iter_unpack("<" + letter, file[10 + int.from_bytes(file[8:10], "little"):])]
+starts, table, k = load("page_start", "i"), load("page_table", "i"), load("k", "e")
+assert starts == [0, 3, 4, 4], starts
+named = {table[starts[b] + j // 4] * 4 + j % 4 for b, keys in enumerate((10, 4)) for j in range(keys)}
+assert len(named) == 14 and named == {row for row in range(len(k) // 16) if not math.isnan(sum(k[row * 16:][:16]))}
+END
+}

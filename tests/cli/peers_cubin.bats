@@ -11,7 +11,7 @@ import ctypes, sys
 import peers_cubin as p
 letters = {ctypes.c_void_p: "p", ctypes.c_int64: "l", ctypes.c_int32: "i", ctypes.c_float: "f",
     ctypes.c_ubyte * 128: "m", ctypes.c_int64 * 12: "p", ctypes.c_int64 * 3: "p"}
-constants = {"FA_ABI": p.ABI, "FA_GRID_PERSISTENT": p.GRID_PERSISTENT, "FA_GRID_KEYS": p.GRID_KEYS,
+constants = {"FA_ABI": p.ABI,
     "CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES": p.MAX_DYNAMIC_SHARED_SIZE_BYTES,
     "FA_DTYPE_FP16": p.DTYPE["fp16"], "FA_DTYPE_BF16": p.DTYPE["bf16"], "FA_DTYPE_E4M3": p.DTYPE["e4m3"],
     "CU_TENSOR_MAP_DATA_TYPE_UINT8": p.MAP_TYPE["e4m3"], "CUDA_ERROR_NOT_FOUND": p.NOT_FOUND,
@@ -39,10 +39,10 @@ END
     diff "$work/ours" "$work/theirs"
 }
 
-@test "a module of another ABI or for another problem is refused; blocks, tiles and workspace" {
+@test "a module of another ABI or for another problem is refused" {
     cat >"$work/refuse.py" <<'END'
 import ctypes
-from peers_cubin import Info, check_info, launch_of
+from peers_cubin import Info, check_info
 good, size = dict(abi=3, dim=64, causal=1), ctypes.sizeof(Info)
 def refused(words, bytes=size, dtype="fp16", **changed):
     try:
@@ -59,21 +59,6 @@ refused("made for dim 128, causal True, not for dim 64", dim=128)
 refused("causal False, not for dim 64, causal True", causal=0)
 refused("for FP16 alone", dtype="bf16")
 refused("made for features 0x2, not for 0x0", features=2)
-def launch(**fields):
-    return launch_of(Info(m=64, workspace_bytes_per_block=16, workspace_bytes_fixed=8, **fields), 2, 3, 1, 65, 10)[:4]
-assert launch() == (12, 2, 12, 200), launch()
-assert launch(pack_heads=1) == (8, 4, 8, 136), launch(pack_heads=1)
-assert launch(splits=4) == (48, 2, 12, 776), launch(splits=4)
-assert launch(splits=4, grid=1, blocks_per_sm=2) == (20, 2, 12, 776)
-keys = [launch_of(Info(m=64, n=32, grid=2, pack_heads=pack), 1, 4, 2, 70, 10, two, 100)[0] for pack, two in ((0, 0),
-    (0, 2), (1, 2))]
-assert keys == [16, 20, 10], keys
-keys = launch_of(Info(m=64, n=32, grid=2, pack_heads=1, splits=4, cluster=4), 1, 4, 2, 70, 10, 0, 100)
-assert keys == (32, 3, 6, 0, 32), keys
-keys = [launch_of(Info(m=64, n=32, grid=2, blocks_per_sm=1, cluster=4), 1, 4, 2, 70, sms, 0, 100) for sms in (10, 20)]
-assert [(one[0], one[4]) for one in keys] == [(8, 16), (16, 16)], keys
-assert launch(cluster=4) == (24, 2, 12, 392) and launch(grid=1, cluster=4) == (8, 2, 12, 392)
-assert launch(grid=1) == (10, 2, 12, 200) and launch(grid=1, blocks_per_sm=2) == (12, 2, 12, 200)
 END
     python "$work/refuse.py"
 }
@@ -88,7 +73,6 @@ END
 #include "fa_params.h"
 static fa_kernel_info info = {
     .abi = FA_ABI, .m = 64, .splits = 2, .dim = 32, .causal = 1, .threads = 96, .smem_dynamic_bytes = 70000,
-    .grid = FA_GRID_PERSISTENT, .blocks_per_sm = 3, .workspace_bytes_per_block = 16,
     .tma_q_rows = 64, .tma_v_rows = 48, .tma_cols = 32, .serves_bf16 = 1};
 CUresult cuModuleLoadData(CUmodule *module, const void *image)
 {
@@ -108,7 +92,7 @@ CUresult cuModuleGetGlobal_v2(CUdeviceptr *at, size_t *bytes, CUmodule module, c
     if (getenv("AROUND") != NULL)
         info.cluster = atoi(getenv("AROUND")) == 8192 ? 2 : 0;
     if (getenv("AROUND") != NULL)
-        info.features = atoi(getenv("AROUND")), info.pre_grid = 7, info.grid = FA_GRID_KEYS, info.n = 32;
+        info.features = atoi(getenv("AROUND"));
     *at = (CUdeviceptr)&info;
     *bytes = sizeof info;
     return strcmp(name, "fa_info") == 0 ? 0 : 500;
@@ -178,14 +162,18 @@ sys.modules["torch"] = Fake(empty_like=lambda q: Tensor(0x7fff00000400, *q.shape
     cuda=Fake(get_device_properties=lambda device: Fake(multi_processor_count=2),
         current_stream=lambda: Fake(cuda_stream=0x700000001)))
 import peers_cubin
+steps = [dict(entry=entry, grid=[blocks, 1, 1]) for entry, blocks in
+    (("fa_before", 7), ("fa_kernel", 6), ("fa_after", 16))]
+launched = dict(grid=6, tiles_m=2, tiles=16, workspace_bytes=512)
 def make(dim, causal, dtype="fp16"):
     q = Tensor(0x7fff00000100, 2, 4, 100, dim)
     k, v = (Tensor(address, 2, 2, 200, dim) for address in (0x7fff00000200, 0x7fff00000300))
-    return peers_cubin.Kernel(sys.argv[1], Fake(q=q, k=k, v=v, scale=0.25, causal=causal, dtype=dtype))
+    return peers_cubin.Kernel(sys.argv[1], Fake(q=q, k=k, v=v, scale=0.25, causal=causal, dtype=dtype),
+        launched)
 def around(features, dtype, dtype_kv, k, outputs, **more):
     q, v = Tensor(0x7fff00000100, 2, 4, 100, 32), Tensor(0x7fff00000300, *k.shape)
     peers_cubin.Kernel(sys.argv[1], Fake(q=q, k=k, v=v, scale=0.25, causal=True, dtype=dtype, dtype_kv=dtype_kv,
-        features=features, more=more, outputs=lambda: outputs))()
+        features=features, more=more, outputs=lambda: outputs), launched | {"steps": steps})()
 import os
 if os.environ.get("AROUND") == "4104":  # pages of an FP8 cache
     around(4104, "fp16", "e4m3", Tensor(0x7fff00000200, 9, 2, 16, 32), Tensor(0x7fff00000400, 2, 4, 100, 32),
@@ -233,7 +221,7 @@ before 7 96 0
 clusters 1 4 2 1 1
 launch 1 6 1 1 96 1 1 70000 0x700000001 (nil)
 more 1 1 1; (nil) 0 0 (nil); 0x7fff00000800 0x7fff00000a00 0x7fff00000b00 0x7fff00000c00 3200 12800 0x7fff00000900 1
-after 112 96 0
+after 16 96 0
 END
     printf 'no image' >"$work/k.cubin"
     LD_LIBRARY_PATH=$work run python "$work/launch.py" "$work/k.cubin"

@@ -7,7 +7,6 @@ import ctypes
 import pathlib
 
 ABI = 3
-GRID_PERSISTENT, GRID_KEYS = 1, 2
 DTYPE = {"fp16": 0, "bf16": 1, "e4m3": 2}  # FA_DTYPE_*
 # Driver API: CUfunction_attribute, CUtensorMapDataType, CUtensorMapSwizzle by the bytes of a row of the box,
 # CUtensorMapL2promotion, CUresult, CUlaunchAttributeID.
@@ -86,40 +85,24 @@ def check_info(info, size, dim, causal, dtype, features=0):
         raise ValueError("the module is for FP16 alone")
 
 
-def launch_of(info, batch, heads, kv_heads, seq_q, sm_count, sequences=0, seq_kv=0):
-    """Blocks, tiles_m, tiles, bytes of workspace, blocks of fa_before and fa_after: as fa_launch_of
-    (src/compile/launch.c). sequences: of unlike lengths, seq_q and seq_kv rows in all; 0: none."""
-    packed, cluster = kv_heads if info.pack_heads else heads, max(info.cluster, 1)
-    rows = seq_q * (heads // packed)
-    tiles_m = (rows + sequences * (info.m - 1)) // info.m if sequences else -(-rows // info.m)
-    tiles = tiles_m * packed * batch
-    blocks = -(-tiles_m // cluster) * cluster * packed * batch * max(info.splits, 1)
-    workspace_bytes = info.workspace_bytes_per_block * blocks + info.workspace_bytes_fixed
-    resident = sm_count * max(info.blocks_per_sm, 1) // cluster * cluster
-    if info.grid == GRID_KEYS:
-        blocks = (seq_kv + max(sequences, 1) * (info.n - 1)) // info.n * packed * batch * max(info.splits, 1)
-        around = -(-blocks // cluster) * cluster
-        blocks = min(around, resident) if info.blocks_per_sm > 0 else around
-    else:
-        around = blocks = min(blocks, resident) if info.grid == GRID_PERSISTENT else blocks
-    return blocks, tiles_m, tiles, workspace_bytes, around
-
-
 class Kernel:
     """Called, it launches fa_before, fa_kernel and fa_after on PyTorch's current stream, so that a graph captures them.
+    launched: "launch" of the bench's record of this problem on this GPU: blocks, tiles and workspace.
     inputs: q [batch, heads, seq_q, dim], k [batch, kv_heads, seq_kv, dim], v [.., dim_v] on the GPU, innermost stride
     1; dtype, scale, causal. With lengths a batch of 1 holds all rows; with pages k and v are batches of pages. Of a
     problem with features `features` (the bits), `more`, a dict of fields of fa_params: numbers, or tensors for
     pointers, `outputs()`, which makes O or the gradients, and `dtype_kv`. A module does not say for which type it was
     compiled, so the caller knows. self.output: O, or dQ, dK, dV. The module stays loaded: a graph may hold it."""
 
-    def __init__(self, path, inputs):
+    def __init__(self, path, inputs, launched):
         import torch
         self.torch, self.driver = torch, ctypes.CDLL("libcuda.so.1")
         self.features, self.more = getattr(inputs, "features", 0), getattr(inputs, "more", {})
         self.output = inputs.outputs() if hasattr(inputs, "outputs") else torch.empty_like(inputs.q)
+        self.blocks = {step["entry"]: step["grid"][0] for step in launched.get("steps", [])}
+        self.blocks["fa_kernel"] = launched["grid"]
         self.load(path, inputs)
-        self.fill(inputs)
+        self.fill(inputs, launched)
 
     def call(self, name, *arguments, absent=0):
         code = getattr(self.driver, name)(*arguments)
@@ -144,15 +127,13 @@ class Kernel:
             self.call("cuFuncSetAttribute", self.functions["fa_kernel"], MAX_DYNAMIC_SHARED_SIZE_BYTES,
                       self.info.smem_dynamic_bytes)
 
-    def fill(self, inputs):
+    def fill(self, inputs, launched):
         """The parameters, at an address of 64 bytes' alignment, as their tensor maps need it."""
         info, backward = self.info, "dout" in self.more
         tensors = (inputs.q, inputs.k, inputs.v, self.more["o"] if backward else self.output)
         (batch, heads, seq_q, dim), (_, kv_heads, seq_kv, _) = tensors[0].shape, tensors[1].shape
         sm_count = self.torch.cuda.get_device_properties(tensors[0].device).multi_processor_count
-        sequences = self.more.get("batch", 0) if "start_q" in self.more else 0
-        launch = launch_of(info, batch, heads, kv_heads, seq_q, sm_count, sequences, seq_kv)
-        self.blocks, tiles_m, tiles, workspace_bytes, self.around = launch
+        workspace_bytes = launched["workspace_bytes"]
         self.workspace = self.torch.zeros(workspace_bytes, dtype=self.torch.uint8, device=tensors[0].device)
         self.memory = ctypes.create_string_buffer(ctypes.sizeof(Params) + 64)
         self.params = Params.from_address(-(-ctypes.addressof(self.memory) // 64) * 64)
@@ -161,7 +142,7 @@ class Kernel:
         types["o"] = "bf16" if inputs.dtype == "e4m3" else inputs.dtype
         values = {"batch": batch, "heads": heads, "kv_heads": kv_heads, "seq_q": seq_q, "seq_kv": seq_kv, "dim": dim,
                   "causal": inputs.causal, "scale": inputs.scale, "dtype": DTYPE[types["q"]],
-                  "tiles_m": tiles_m, "tiles": tiles, "sm_count": sm_count,
+                  "tiles_m": launched["tiles_m"], "tiles": launched["tiles"], "sm_count": sm_count,
                   "workspace": self.workspace.data_ptr(), "workspace_bytes": workspace_bytes,
                   "dim_v": tensors[2].shape[3], "dtype_kv": DTYPE[types["k"]], "dtype_o": DTYPE[types["o"]],
                   "window_left": -1, "window_right": 0 if inputs.causal else -1, "total_q": seq_q, "total_kv": seq_kv}
@@ -214,9 +195,7 @@ class Kernel:
         self.call("cuLaunchKernelEx", ctypes.byref(config), function, self.arguments, None)
 
     def __call__(self):
-        info, grids = self.info, {"fa_before": self.info.pre_grid, "fa_after": self.info.post_grid}
         for name, function in self.functions.items():
             of_kernel = name == "fa_kernel"
-            blocks = self.blocks if of_kernel else grids[name] or self.around
-            self.launch(function, blocks, info.smem_dynamic_bytes if of_kernel else 0,
-                        info.cluster if of_kernel else 1)
+            self.launch(function, self.blocks[name], self.info.smem_dynamic_bytes if of_kernel else 0,
+                        self.info.cluster if of_kernel else 1)

@@ -119,7 +119,7 @@ def ours_on(line, inputs, arguments, folder):
     record, cubin = bench_record("", line, folder)
     if record["status"] != "pass":
         raise RuntimeError(f"{record['kernel']} {record['status']}: {record['reason']}")
-    ours = peers_torch.Ours(str(cubin), peers_inputs.Inputs(record["problem"], arguments.seed, like=inputs))
+    ours = peers_torch.Ours(cubin, record, arguments.seed, like=inputs)
     config = record["config"]
     return ours, f"{record['variant'] or record['kernel']} {config['m']}x{config['n']}"
 
@@ -221,7 +221,7 @@ def ours_row(number, kernel, line, arguments, folder):
         return row, None
     try:
         begin(number, "ours")
-        ours = peers_torch.Ours(str(cubin), peers_inputs.Inputs(problem, arguments.seed))
+        ours = peers_torch.Ours(cubin, record, arguments.seed)
     except (ValueError, RuntimeError, OSError) as error:
         return {**row, "status": "not_run", "reason": refusal(number, "ours", error)}, None
     row["parity"] = ours.parity()

@@ -142,11 +142,12 @@ def ratio_of(blocks):
 
 
 class Ours:
-    """The kernel of a cubin on these inputs, captured. Errors: as peers_cubin."""
+    """The kernel of a cubin on the record's problem, captured. like: take the values of these inputs. Errors: as
+    peers_cubin."""
 
-    def __init__(self, cubin, inputs):
-        self.inputs = inputs
-        self.kernel = peers_cubin.Kernel(cubin, inputs)
+    def __init__(self, cubin, record, seed, like=None):
+        self.inputs = peers_inputs.Inputs(record["problem"], seed, like=like)
+        self.kernel = peers_cubin.Kernel(cubin, self.inputs, record["launch"])
         self.graph, self.calls = captured(self.kernel)
 
     def parity(self):
