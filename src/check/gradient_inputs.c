@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "check/choose_rows.h"
+#include "check/recompute.h"
 #include "check/reference.h"
 
 const char *fa_gradient_name(int32_t tensor)
@@ -58,6 +59,18 @@ double fa_gradient_value(const fa_problem *problem, int32_t tensor, const uint16
         return (double)fa_element_to_float(problem->dtype, at[i]);
     memcpy(&value, at + 2 * i, sizeof value);
     return (double)value;
+}
+
+double *fa_rows_of_head(const fa_problem *problem, const double *rows, int32_t way, double factor)
+{
+    const int64_t count = fa_problem_rows(problem);
+    double *taken = fa_alloc((size_t)count * sizeof *taken);
+    for (int64_t row = 0; row < count; row++) {
+        const fa_row at = fa_problem_row(problem, row);
+        const int32_t head = fa_other_head(problem, at.head, way);
+        taken[row] = at.used ? factor * rows[fa_problem_flat(problem, at.batch, head, at.row)] : 0.0;
+    }
+    return taken;
 }
 
 float *fa_numbers_of(const fa_problem *problem, const uint16_t *elements, size_t count)

@@ -16,6 +16,9 @@ fa_row fa_gradient_row(const fa_problem *problem, int32_t tensor, int64_t row);
 /* Element i of a tensor in what fa_buffers_output gives. */
 double fa_gradient_value(const fa_problem *problem, int32_t tensor, const uint16_t *output, size_t i);
 
+/* What each query row has where it takes that of another head (recompute.h), times a factor; malloc'd. */
+double *fa_rows_of_head(const fa_problem *problem, const double *rows, int32_t way, double factor);
+
 /* Elements as numbers; malloc'd. */
 float *fa_numbers_of(const fa_problem *problem, const uint16_t *elements, size_t count);
 /* The largest element and the longest row; poison does not count. */

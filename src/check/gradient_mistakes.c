@@ -6,11 +6,13 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "check/recompute.h"
 
 enum {
     LOOKED_AT = 8, /* wrong rows that are computed again, spread over all wrong rows */
     NAMED = 6,     /* heads that are named before "..." */
     HEADS = 16,    /* of a group that may be lost */
+    MANY_HEADS = 128,
 };
 /* Of the squares of a row's error, where a mistake explains it; and of the row as the mistake makes it: a row of small
  * numbers is near every other. */
@@ -140,6 +142,31 @@ static bool guess_turn(const scene *s, char *text, size_t size)
     return false;
 }
 
+/* The place of x[d] among them, by size. */
+static int32_t rank_of(const double *x, int32_t count, int32_t d)
+{
+    int32_t rank = 0;
+    for (int32_t i = 0; i < count; i++)
+        rank += x[i] < x[d] || (x[i] == x[d] && i < d);
+    return rank;
+}
+
+/* The right dsinks, in the places of others. */
+static bool guess_other_heads(const scene *s, char *text, size_t size)
+{
+    const int32_t heads = s->columns;
+    const double *expected = expected_row(s, 0);
+    if (s->tensor != FA_GRAD_DSINKS || heads > MANY_HEADS)
+        return false;
+    for (int32_t d = 0; d < heads; d++)
+        for (int32_t i = 0, rank = rank_of(s->got, heads, d); i < heads; i++)
+            s->made[d] = rank_of(expected, heads, i) == rank ? expected[i] : s->made[d];
+    if (!explains(s))
+        return false;
+    fa_append_text(text, size, "each head has that of another");
+    return true;
+}
+
 static bool guess_slip(const scene *s, char *text, size_t size)
 {
     const fa_problem *p = s->problem;
@@ -158,13 +185,20 @@ static bool guess_slip(const scene *s, char *text, size_t size)
         {masked, {.later = -1}, "the last key that a row sees is one too early"},
         {p->windowed, {.sooner = 1}, "the window shows one key too many on the left"},
         {p->windowed, {.sooner = -1}, "the window shows one key too few on the left"},
+        {true, {.lse_times = log(2)}, "log-sum-exps are taken for logarithms to base 2"},
+        {true, {.lse_times = 1.0 / log(2)}, "log-sum-exps are in units of log2 e, scores are not"},
     };
-    for (size_t i = 0; i < sizeof slips / sizeof *slips; i++)
-        if (slips[i].possible && is_slip(s, &slips[i].slip)) {
-            fa_append_text(text, size, "%s", slips[i].text);
-            return true;
-        }
-    return false;
+    const int32_t ways = p->kv_heads < p->heads ? FA_OTHER_HEADS : FA_GROUPED_HEADS;
+    const char *found = NULL;
+    for (size_t i = 0; found == NULL && i < sizeof slips / sizeof *slips; i++)
+        found = slips[i].possible && is_slip(s, &slips[i].slip) ? slips[i].text : NULL;
+    for (int32_t way = 1; found == NULL && way < ways; way++)
+        found = !dv && is_slip(s, &(fa_slip){.delta_of = way})       ? "delta is that of another head"
+                : is_slip(s, &(fa_slip){.lse_of = way})              ? "log-sum-exps are those of another head"
+                : p->sinks && is_slip(s, &(fa_slip){.sink_of = way}) ? "the sink is that of another head"
+                                                                     : NULL;
+    fa_append_text(text, size, "%s", found != NULL ? found : "");
+    return found != NULL;
 }
 
 /* dK and dV are sums over the query heads of a group. */
@@ -232,7 +266,8 @@ void fa_gradient_diagnose(const fa_problem *problem, int32_t tensor, const fa_gr
     else if (s.zeros)
         fa_append_text(text, size, "zeros");
     else if (s.count > 0 && !guess_factor(&s, text, size) && !guess_slip(&s, text, size) &&
-             !guess_heads(&s, text, size) && !guess_turn(&s, text, size) && !guess_any_factor(&s, text, size))
+             !guess_heads(&s, text, size) && !guess_other_heads(&s, text, size) && !guess_turn(&s, text, size) &&
+             !guess_any_factor(&s, text, size))
         fa_append_text(text, size, "values follow no simple rule");
     free(s.got);
     free(s.made);

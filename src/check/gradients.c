@@ -7,10 +7,13 @@
  * are made again for its key, which is cheaper than sharing them. */
 #include "check/gradients.h"
 
+#include "check/recompute.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+static const fa_slip none = {.lost = 0};
 enum { LANES = 8 }; /* partial sums of a product: it vectorises without reordering one addition */
 
 /* The tensors as numbers, and what belongs to a query row. */
@@ -18,9 +21,8 @@ typedef struct work {
     const fa_problem *problem;
     const fa_tensors *tensors;
     float *q, *k, *v, *dout;
-    const double *lse;
-    double *delta, *delta_size, *delta_square; /* D, the sums of the sizes of its terms and of their squares */
-    float *base_delta;                         /* from O as it is given, in FP32 */
+    double *lse, *delta, *delta_size, *delta_square; /* D, the sums of the sizes of its terms and of their squares */
+    float *base_delta;                               /* from O as it is given, in FP32 */
     double least_square; /* of the smallest number whose rounding is a part of it: FP16 has few small ones */
     fa_slip slip;
 } work;
@@ -87,8 +89,14 @@ static work open_work(const fa_problem *problem, const fa_tensors *tensors, cons
 {
     work w = open_numbers(problem, tensors, slip);
     w.v = fa_numbers_of(problem, tensors->v, fa_problem_v_count(problem));
-    w.lse = forward + fa_problem_o_count(problem);
+    const double *lse = forward + fa_problem_o_count(problem);
+    w.lse = fa_rows_of_head(problem, lse, slip->lse_of, slip->lse_times > 0.0 ? slip->lse_times : 1.0);
     make_deltas(&w, forward);
+    if (slip->delta_of > 0) {
+        double *own = w.delta;
+        w.delta = fa_rows_of_head(problem, own, slip->delta_of, 1.0);
+        free(own);
+    }
     return w;
 }
 
@@ -98,6 +106,7 @@ static void close_work(work *w)
     free(w->k);
     free(w->v);
     free(w->dout);
+    free(w->lse);
     free(w->delta);
     free(w->delta_size);
     free(w->delta_square);
@@ -231,7 +240,7 @@ static void row_of_dsinks(const work *w, sums *dsinks)
         const fa_row at = fa_problem_row(w->problem, row);
         if (!at.used)
             continue;
-        const float sink = w->tensors->scores.sinks[at.head];
+        const float sink = w->tensors->scores.sinks[fa_other_head(w->problem, at.head, w->slip.sink_of)];
         const double weight = exp((double)sink - w->lse[row]);
         dsinks->exact[at.head] -= weight * w->delta[row];
         dsinks->size += weight * (1.0 + fabs(w->lse[row]) / 16) * w->delta_size[row];
@@ -284,7 +293,6 @@ static void make_rows(const work *w, fa_gradients *g)
 fa_gradients fa_gradients_of_rows(const fa_problem *problem, const fa_tensors *tensors, const double *forward,
                                   int64_t *q_rows, int64_t q_count, int64_t *k_rows, int64_t k_count)
 {
-    static const fa_slip none = {.lost = 0};
     work w = open_work(problem, tensors, forward, &none);
     fa_gradients g = {
         .of[FA_GRAD_DQ] = {.row_count = q_count, .rows = q_rows},
@@ -319,7 +327,6 @@ fa_gradients fa_gradients_make(const fa_problem *problem, const fa_tensors *tens
 /* The plain kernel leaves size and square of each row: sums of the terms, without the factors of keep. */
 fa_gradients fa_gradients_of_plain(const fa_problem *problem, const fa_tensors *tensors, const double *plain)
 {
-    static const fa_slip none = {.lost = 0};
     const work w = open_numbers(problem, tensors, &none);
     const int64_t rows = fa_problem_rows(problem), keys = fa_gradient_rows(problem, FA_GRAD_DK);
     const fa_most factors[FA_GRADS] = {fa_most_of(w.k, keys, problem->dim),
@@ -365,9 +372,8 @@ void fa_gradients_free(fa_gradients *gradients)
         free(gradients->of[i].rows);
         free(gradients->of[i].exact);
         free(gradients->of[i].baseline);
-        free(gradients->of[i].noise);
-        free(gradients->of[i].slack);
     }
+    fa_gradients_free_plain(gradients);
     *gradients = (fa_gradients){.of[0].columns = 0};
 }
 

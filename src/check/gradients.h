@@ -37,13 +37,15 @@ void fa_gradients_free(fa_gradients *gradients);
 
 /* A mistake, for a diagnosis; zeroed: none. */
 typedef struct fa_slip {
-    bool no_delta;      /* dS = P dP */
-    bool delta_of_dout; /* delta is the sum of dO dO */
-    bool no_slope;      /* the softcap's derivative is left out */
-    bool no_mask;       /* all keys of the sequence count */
-    bool top_left;      /* rows stand at the positions of their numbers */
-    int32_t later;      /* the last key that a row sees is so many later */
-    int32_t sooner;     /* the first key so many sooner */
+    bool no_delta;                     /* dS = P dP */
+    bool delta_of_dout;                /* delta is the sum of dO dO */
+    bool no_slope;                     /* the softcap's derivative is left out */
+    bool no_mask;                      /* all keys of the sequence count */
+    bool top_left;                     /* rows stand at the positions of their numbers */
+    int32_t later;                     /* the last key that a row sees is so many later */
+    int32_t sooner;                    /* the first key so many sooner */
+    int32_t delta_of, lse_of, sink_of; /* of another head: its way (fa_other_head) */
+    double lse_times;                  /* the log-sum-exp is in another unit; 0: it is not */
     int32_t lost, only; /* of each group a query head does not count, or counts alone: its number from 1 on */
 } fa_slip;
 /* Rows as a kernel with the mistake has them: [count, columns]. */

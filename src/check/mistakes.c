@@ -243,12 +243,6 @@ static void softcap(fa_recipe *r, int32_t way)
         r->keys = (fa_keys){(int32_t)(first / tile * tile), (int32_t)fewest(up(end, tile), r->at.seq_kv)};
 }
 
-static int32_t other_head(const fa_recipe *r, int32_t way)
-{
-    const int32_t heads[] = {r->at.head / group_of(r), r->at.head % group_of(r), r->at.head % r->problem->kv_heads, 0};
-    return heads[way];
-}
-
 /* What is added to a score is in another unit, or has another sign. */
 enum { UNITS = 5 };
 static double unit_of(const fa_recipe *r, int32_t way)
@@ -257,7 +251,7 @@ static double unit_of(const fa_recipe *r, int32_t way)
     return units[way];
 }
 
-enum { NO_SINK = UNITS, SINK_OF_HEAD, SINK_OF_TILES = SINK_OF_HEAD + 4, SINK_TWICE };
+enum { NO_SINK = UNITS, SINK_OF_HEAD, SINK_OF_TILES = SINK_OF_HEAD + FA_OTHER_HEADS, SINK_TWICE };
 static void sink(fa_recipe *r, int32_t way)
 {
     if (way < UNITS)
@@ -265,7 +259,7 @@ static void sink(fa_recipe *r, int32_t way)
     else if (way == NO_SINK)
         r->sink = -INFINITY;
     else if (way < SINK_OF_TILES)
-        r->sink = (double)r->tensors->scores.sinks[other_head(r, way - SINK_OF_HEAD)];
+        r->sink = (double)r->tensors->scores.sinks[fa_other_head(r->problem, r->at.head, way - SINK_OF_HEAD)];
     else
         r->sink_times = way == SINK_OF_TILES ? (double)(up(r->keys.end, r->tile_n) / r->tile_n) : way - SINK_TWICE + 2;
 }
@@ -276,7 +270,8 @@ static void alibi(fa_recipe *r, int32_t way)
     if (way <= NO_ALIBI)
         r->slope *= way == NO_ALIBI ? 0.0 : unit_of(r, way);
     else if (way >= SLOPE_OF_HEAD)
-        r->slope = fa_slope(&r->tensors->scores, r->problem, r->at.batch, other_head(r, way - SLOPE_OF_HEAD));
+        r->slope = fa_slope(&r->tensors->scores, r->problem, r->at.batch,
+                            fa_other_head(r->problem, r->at.head, way - SLOPE_OF_HEAD));
     else if (way == ALIBI_TOP_LEFT)
         r->alibi_pos = r->at.row;
     else
@@ -368,11 +363,11 @@ static const fa_mistake mistakes[] = {
     {"the sink is missing", SINK, sink, NO_SINK, 1},
     {"the sink is scaled, or in another unit (log2 e)", SINK, sink, 0, UNITS},
     {"the sink counts more than once (in every split?)", SINK, sink, SINK_OF_TILES, 16},
-    {"the sink is that of another head", SINK, sink, SINK_OF_HEAD, 4},
+    {"the sink is that of another head", SINK, sink, SINK_OF_HEAD, FA_OTHER_HEADS},
     {"ALiBi is missing", ALIBI, alibi, NO_ALIBI, 1},
     {"ALiBi is aligned top-left, not bottom-right", ALIBI, alibi, ALIBI_TOP_LEFT, 1},
     {"ALiBi is not of the distance |pos - key|: has it a sign?", ALIBI, alibi, ALIBI_BEHIND, 2},
-    {"the slope is that of another head", ALIBI, alibi, SLOPE_OF_HEAD, 4},
+    {"the slope is that of another head", ALIBI, alibi, SLOPE_OF_HEAD, FA_OTHER_HEADS},
     {"the slope is in another unit or sign (scale, log2 e)", ALIBI, alibi, 0, UNITS},
     {"the bias is missing", BIAS, bias, NO_BIAS, 1},
     {"the bias is that of another batch, head or row", BIAS, bias, BATCH_0, 5},

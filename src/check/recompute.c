@@ -83,6 +83,14 @@ fa_recipe fa_recipe_of(const fa_problem *problem, const fa_tensors *tensors, int
     return r;
 }
 
+int32_t fa_other_head(const fa_problem *problem, int32_t head, int32_t way)
+{
+    const int32_t all = problem->heads, group = all / problem->kv_heads, first = head / group * group;
+    const int32_t heads[FA_OTHER_HEADS] = {
+        head, 0, (head + 1) % all, (head + all - 1) % all, head / group, head % group, head % problem->kv_heads, first};
+    return heads[way];
+}
+
 static bool turns(const fa_turn *t) { return t->keys != 0 || t->columns != 0 || t->first != 0 || t->swapped != 0; }
 
 /* Of a tensor with a row a key; 0 past the last key and column. */

@@ -56,6 +56,10 @@ bool fa_recipe_read(fa_recipe *recipe, int32_t batch, int32_t kv_head);
 /* The bias of another batch, head and row. */
 void fa_recipe_bias(fa_recipe *recipe, int32_t batch, int32_t head);
 
+/* A head that may be taken for `head`; way 0: itself; from FA_GROUPED_HEADS on: where a group has several. */
+enum { FA_GROUPED_HEADS = 4, FA_OTHER_HEADS = 8 };
+int32_t fa_other_head(const fa_problem *problem, int32_t head, int32_t way);
+
 /* q.k of the right row, [seq_kv] of its sequence. */
 void fa_recipe_products(const fa_recipe *right, double *products);
 /* Room for weights: this many. */

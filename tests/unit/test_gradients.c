@@ -318,6 +318,15 @@ TEST(mistakes_are_named)
                  {{.later = -1}, FA_GRAD_DV, 1, "one too early"},
                  {{.lost = 2}, FA_GRAD_DK, 1, "query head 1 of each group is lost"},
                  {{.lost = 1}, FA_GRAD_DV, 1, "query head 0 of each group is lost"},
+                 {{.delta_of = 7}, FA_GRAD_DQ, 1, "delta is that of another head"},
+                 {{.delta_of = 2}, FA_GRAD_DK, 1, "delta is that of another head"},
+                 {{.lse_of = 7}, FA_GRAD_DV, 1, "log-sum-exps are those of another head"},
+                 {{.lse_of = 2}, FA_GRAD_DK, 1, "log-sum-exps are those of another head"},
+                 {{.lse_of = 4}, FA_GRAD_DSINKS, 1, "log-sum-exps are those of another head"},
+                 {{.delta_of = 1}, FA_GRAD_DSINKS, 1, "delta is that of another head"},
+                 {{.sink_of = 3}, FA_GRAD_DSINKS, 1, "the sink is that of another head"},
+                 {{.lse_times = 0.6931471805599453}, FA_GRAD_DQ, 1, "taken for logarithms to base 2"},
+                 {{.lse_times = 1.4426950408889634}, FA_GRAD_DV, 1, "in units of log2 e, scores are not"},
                  {{.lost = 0}, FA_GRAD_DK, 5, "the scale is missing"},
                  {{.lost = 0}, FA_GRAD_DQ, 0.2, "the scale multiplies twice"},
                  {{.lost = 0}, FA_GRAD_DV, -1, "the sign is wrong"},
@@ -338,6 +347,9 @@ TEST(mistakes_are_named)
         if (v.passed || strstr(v.failure, cases[n].words) == NULL)
             fail_msg("case %zu: %s", n, v.failure);
     }
+    const double *right = b.expected.of[FA_GRAD_DSINKS].exact;
+    write_output(&b, FA_GRAD_DSINKS, (double[]){right[1], right[0], right[3], right[2], right[5], right[4]});
+    assert_non_null(strstr(judge(&b, FA_GRAD_DSINKS).failure, "each head has that of another"));
 }
 
 /* What the plain kernel makes is compared in every tensor, row and column. */

@@ -173,6 +173,21 @@ static void slope_of_kv_head(fa_problem *p, fa_tensors *t)
         t->scores.slopes[i] = t->scores.slopes[i / p->heads * p->heads + i % p->heads / (p->heads / p->kv_heads)];
 }
 
+static void next_head_for_each(float *x, int32_t heads)
+{
+    const float first = x[0];
+    for (int32_t i = 0; i < heads; i++)
+        x[i] = i + 1 < heads ? x[i + 1] : first;
+}
+
+static void sink_of_next_head(fa_problem *p, fa_tensors *t) { next_head_for_each(t->scores.sinks, p->heads); }
+
+static void slope_of_next_head(fa_problem *p, fa_tensors *t)
+{
+    for (int32_t i = 0; i < p->batch; i++)
+        next_head_for_each(t->scores.slopes + i * p->heads, p->heads);
+}
+
 static void bias_of_head_0(fa_problem *p, fa_tensors *t)
 {
     const size_t plane = (size_t)p->seq_q * (size_t)p->seq_kv;
@@ -271,6 +286,8 @@ TEST(other_problems_are_named)
         {no_alibi, SHAPE "--alibi --causal", "ALiBi is missing"},
         {slope_base_2, SHAPE "--alibi", "the slope is in another unit or sign (scale, log2 e)"},
         {slope_of_kv_head, SHAPE "--alibi", "the slope is that of another head"},
+        {slope_of_next_head, SHAPE "--alibi", "the slope is that of another head"},
+        {sink_of_next_head, SHAPE "--sinks --causal", "the sink is that of another head"},
         {no_bias, SHAPE "--bias", "the bias is missing"},
         {bias_of_head_0, SHAPE "--bias", "the bias is that of another batch, head or row"},
         {q_columns_turned, SHAPE "--causal", "columns of Q and K do not pair: is a fragment or swizzle off?"},
