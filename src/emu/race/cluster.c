@@ -16,7 +16,7 @@ void fa_race_cluster_arrive(fa_emu_worker *worker, bool relaxed)
     fa_race_epochs_join(reached->clock, thread->clock, width);
     fa_race_known_add(&reached->others, thread->others, width);
     fa_race_known_add(&reached->others, thread->reached, width);
-    for (int scope = 0; scope < FA_RACE_SCOPES && !relaxed; scope++)
+    for (int scope = 0; scope < FA_RACE_OBSERVED && !relaxed; scope++)
         fa_race_learn_observed(worker, thread, scope);
     if (relaxed)
         fa_race_known_add(&released->others, thread->released[FA_RACE_DEVICE], width);

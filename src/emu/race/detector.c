@@ -56,6 +56,7 @@ void fa_race_meeting_reset(fa_race_meeting *meeting, uint32_t width)
 {
     memset(meeting->clock, 0, width * sizeof *meeting->clock);
     fa_race_forget(&meeting->others);
+    fa_race_forget(&meeting->polled);
     for (int scope = 0; scope < FA_RACE_SCOPES; scope++)
         fa_race_forget(&meeting->released[scope]);
 }
@@ -67,10 +68,10 @@ static void team_reset(fa_race_team *team, uint32_t threads, uint32_t width)
         uint32_t *clock = thread->clock;
         fa_race_forget(&thread->others);
         fa_race_forget(&thread->reached);
-        for (int scope = 0; scope < FA_RACE_SCOPES; scope++) {
+        for (int scope = 0; scope < FA_RACE_SCOPES; scope++)
             fa_race_forget(&thread->released[scope]);
+        for (int scope = 0; scope < FA_RACE_OBSERVED; scope++)
             fa_race_forget(&thread->observed[scope]);
-        }
         memset(clock, 0, width * sizeof *clock);
         clock[i] = 1;
         fa_race_fences_forget(thread);
@@ -127,6 +128,7 @@ void fa_race_meet(const fa_emu_worker *worker, fa_race_meeting *meeting, const f
     const uint32_t threads = fa_race_of(worker)->width;
     fa_race_epochs_join(meeting->clock, thread->clock, threads);
     fa_race_known_add(&meeting->others, thread->others, threads);
+    fa_race_known_add(&meeting->polled, thread->observed[FA_RACE_POLLED], threads);
     for (int scope = 0; scope < FA_RACE_SCOPES; scope++)
         fa_race_known_add(&meeting->released[scope], thread->released[scope], threads);
 }
@@ -136,6 +138,7 @@ void fa_race_part(const fa_emu_worker *worker, const fa_race_meeting *meeting, f
     const uint32_t threads = fa_race_of(worker)->width;
     fa_race_epochs_join(thread->clock, meeting->clock, threads);
     fa_race_learn(worker, thread, meeting->others);
+    fa_race_known_add(&thread->observed[FA_RACE_POLLED], meeting->polled, threads);
     for (int scope = 0; scope < FA_RACE_SCOPES; scope++)
         fa_race_known_add(&thread->released[scope], meeting->released[scope], threads);
 }

@@ -114,10 +114,14 @@ static void report(const void *argument, const fa_race_access *before, fa_race_o
 {
     const context *c = argument;
     const bool fence = order == FA_RACE_FENCE_MISSING;
+    const fa_race_known *polled = c->worker->race->thread[c->knower].observed[FA_RACE_POLLED];
+    const char *unordered = fa_race_known_epoch(polled, before->block, before->thread) < before->epoch
+                                ? NULL
+                                : "it polled a flag, but without an acquire or __threadfence(); not ordered after:";
     const bool stores =
         !fence && c->kind == FA_RACE_WRITE && before->kind == FA_RACE_WRITE && fa_race_of(c->worker)->storing != NULL;
     const fa_race_finding what = {.class = fence ? "missing proxy fence" : NULL,
-                                  .between = !fence ? NULL
+                                  .between = !fence ? unordered
                                              : c->kind & FA_RACE_MAP
                                                  ? fa_race_map_missing(c->worker, before, c->knower, c->address)
                                                  : "no fence.proxy.async of that thread after its",
@@ -286,7 +290,7 @@ static void note_reading(const fa_emu_worker *worker, fa_race_place *place)
     place->readings[place->reading_count++ % FA_RACE_READINGS] = reading;
 }
 
-void fa_race_observe(const volatile void *address, int order)
+void fa_race_observe(const volatile void *address, int order, bool changes)
 {
     fa_emu_worker *worker = running();
     if (worker == NULL)
@@ -296,12 +300,12 @@ void fa_race_observe(const volatile void *address, int order)
     fa_race_thread *thread = fa_race_current(worker);
     fa_race_place *place = place_of(race, fa_race_shadow_address(worker, (uint64_t)(uintptr_t)address));
     note_reading(worker, place);
-    const bool mine = place->block == worker->block_number;
     if (!thread->block_scope)
-        fa_race_known_add(&thread->observed[FA_RACE_DEVICE], place->known[FA_RACE_DEVICE], race->width);
-    if (mine)
+        fa_race_known_add(&thread->observed[changes ? FA_RACE_DEVICE : FA_RACE_POLLED], place->known[FA_RACE_DEVICE],
+                          race->width);
+    if (place->block == worker->block_number)
         fa_race_known_add(&thread->observed[FA_RACE_BLOCK], place->known[FA_RACE_BLOCK], race->width);
-    for (int scope = 0; acquires(order) && scope < FA_RACE_SCOPES; scope++)
+    for (int scope = 0; acquires(order) && scope < FA_RACE_OBSERVED; scope++)
         fa_race_learn_observed(worker, thread, scope);
 }
 
@@ -312,7 +316,7 @@ void fa_race_fence(bool block_scope)
         return;
     fa_race_settle(worker);
     fa_race_thread *thread = fa_race_current(worker);
-    for (int scope = block_scope ? FA_RACE_BLOCK : FA_RACE_DEVICE; scope < FA_RACE_SCOPES; scope++)
+    for (int scope = block_scope ? FA_RACE_BLOCK : FA_RACE_DEVICE; scope < FA_RACE_OBSERVED - block_scope; scope++)
         fa_race_learn_observed(worker, thread, scope);
     fa_race_known *known = fa_race_snapshot(worker, thread);
     for (int scope = block_scope ? FA_RACE_BLOCK : FA_RACE_DEVICE; scope < FA_RACE_SCOPES; scope++) {

@@ -6,7 +6,8 @@
 #include "emu/race/shadow.h"
 #include "emu/race/stack.h"
 
-enum { FA_RACE_DEVICE, FA_RACE_BLOCK, FA_RACE_SCOPES };
+/* POLLED: what a thread has read of the device by loads, and by atomics that changed nothing. */
+enum { FA_RACE_DEVICE, FA_RACE_BLOCK, FA_RACE_SCOPES, FA_RACE_POLLED = FA_RACE_SCOPES, FA_RACE_OBSERVED };
 
 /* In this epoch a thread has read what atomic accesses wrote at an address until `time`. They happened before its later
  * accesses there: one location has one order. */
@@ -108,9 +109,9 @@ typedef struct fa_race_thread {
     uint32_t *clock;        /* what it knows of its own block */
     fa_race_known *others;  /* what it knows of other blocks */
     fa_race_known *reached; /* what it knows has happened, by the cluster's barriers, without being released to it */
-    fa_race_known *released[FA_RACE_SCOPES]; /* at its last fence of this scope or a wider one */
-    fa_race_known *observed[FA_RACE_SCOPES]; /* read by atomics; known after a fence or a barrier */
-    const void *pc;                          /* pc of its last access */
+    fa_race_known *released[FA_RACE_SCOPES];   /* at its last fence of this scope or a wider one */
+    fa_race_known *observed[FA_RACE_OBSERVED]; /* known after a fence, and if it has not been polled after a barrier */
+    const void *pc;                            /* pc of its last access */
     fa_race_fences fences[FA_RACE_FENCE_KINDS];
     fa_race_guess guess;
     uint32_t stack, spins;
@@ -120,7 +121,7 @@ typedef struct fa_race_thread {
 /* What the threads that arrived at a barrier have released. */
 typedef struct fa_race_meeting {
     uint32_t *clock;
-    fa_race_known *others, *released[FA_RACE_SCOPES];
+    fa_race_known *others, *released[FA_RACE_SCOPES], *polled;
 } fa_race_meeting;
 
 /* A barrier object. */

@@ -241,21 +241,8 @@ ALONE_CASE(wait_for_the_block_before)
     EXPECT(before == blockIdx.x);
 }
 
-CASE(barrier_of_the_grid)
-{
-    o_g[16 + blockIdx.x * THREADS + t] = t;
-    __syncthreads();
-    if (t == 0) {
-        __threadfence();
-        atomicAdd(&o_g[2], 1u);
-        while (load_volatile(&o_g[2]) < gridDim.x)
-            ;
-        __threadfence();
-    }
-    __syncthreads();
-    const unsigned next = (blockIdx.x + 1) % gridDim.x;
-    EXPECT(o_g[16 + next * THREADS + (t ^ 1)] == static_cast<unsigned>(t ^ 1));
-}
+GRID_CASE(barrier_of_the_grid, load_volatile(&o_g[2]), __threadfence(), (void)0)
+GRID_CASE(barrier_of_the_grid_then_fences, atomicAdd(&o_g[2], 0u), (void)0, __threadfence())
 
 /* Static shared memory is each block's own, also while it waits for another block. */
 CASE(blocks_wait_with_shared_variables)

@@ -55,6 +55,26 @@ FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = 4096);
 /* A fence of thread 0 alone. */
 #define FENCE_OF_0(fence) (t == 0 ? fence() : (void)0)
 
+/* Every block writes its words; thread 0 counts it and polls until all have come. polled: stands after the loop; met:
+ * after the barrier that follows. */
+#define GRID_CASE(name, count, polled, met)                                         \
+    CASE(name)                                                                      \
+    {                                                                               \
+        o_g[16 + blockIdx.x * THREADS + t] = t;                                     \
+        __syncthreads();                                                            \
+        if (t == 0) {                                                               \
+            __threadfence();                                                        \
+            atomicAdd(&o_g[2], 1u);                                                 \
+            while (count < gridDim.x)                                               \
+                ;                                                                   \
+            polled;                                                                 \
+        }                                                                           \
+        __syncthreads();                                                            \
+        met;                                                                        \
+        const unsigned next = (blockIdx.x + 1) % gridDim.x;                         \
+        EXPECT(o_g[16 + next * THREADS + (t ^ 1)] == static_cast<unsigned>(t ^ 1)); \
+    }
+
 /* Every warp of a block writes its words, and lane 0 counts it. A shuffle tells all lanes whether theirs is the last of
  * the blocks' warps. Then they read all words. written: stands after the words; told: before they are read. */
 #define LAST_WARP_CASE(name, written, told)                               \
