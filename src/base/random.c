@@ -22,6 +22,14 @@ static void make_normal_quantiles(void)
     }
 }
 
+uint32_t fa_random_bit(uint64_t *state, uint32_t mask)
+{
+    uint32_t skip = (uint32_t)((fa_random_next(state) >> 32) * (uint64_t)__builtin_popcount(mask) >> 32);
+    while (skip--)
+        mask &= mask - 1;
+    return (uint32_t)__builtin_ctz(mask);
+}
+
 uint64_t fa_draw_stream(uint64_t seed, int number)
 {
     return fa_random_mix(fa_random_mix(seed + FA_RANDOM_STEP) + (uint64_t)(number + 1) * 0xD1342543DE82EF95u);

@@ -14,6 +14,9 @@ static inline uint64_t fa_random_mix(uint64_t x)
 
 static inline uint64_t fa_random_next(uint64_t *state) { return fa_random_mix(*state += FA_RANDOM_STEP); }
 
+/* The number of one of the bits of `mask`, which is not 0. */
+uint32_t fa_random_bit(uint64_t *state, uint32_t mask);
+
 /* Numbers from a counter: draw i of a stream depends on the stream and on i alone. */
 uint64_t fa_draw_stream(uint64_t seed, int number);
 uint64_t fa_draw_bits(uint64_t stream, uint64_t counter);

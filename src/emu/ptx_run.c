@@ -201,7 +201,7 @@ static void flow(const fa_emu_ptx_run *run)
 {
     if (run->instr->op == FA_PTX_OP_TRAP || run->instr->op == FA_PTX_OP_BRKPT)
         fa_emu_ptx_fail(run, FA_EMU_TRAP, "the kernel gives up");
-    fa_emu_ptx_meet(run, FA_EMU_YIELD, run->instr->name); /* nanosleep */
+    fa_emu_ptx_meet(run, run->instr->op == FA_PTX_OP_EXIT ? FA_EMU_EXIT : FA_EMU_YIELD, run->instr->name);
 }
 
 static void step(fa_emu_ptx_run *run)

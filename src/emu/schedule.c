@@ -21,14 +21,6 @@
 #include "emu/race/memory.h"
 #include "emu/warp.h"
 
-static uint32_t random_bit(uint64_t *state, uint32_t mask)
-{
-    uint32_t skip = (uint32_t)((fa_random_next(state) >> 32) * (uint64_t)__builtin_popcount(mask) >> 32);
-    while (skip--)
-        mask &= mask - 1;
-    return (uint32_t)__builtin_ctz(mask);
-}
-
 /* Lanes of `todo` that wait in the same operation as its lowest lane. */
 static uint32_t group_of(const fa_emu_worker *worker, uint32_t warp, uint32_t todo)
 {
@@ -166,8 +158,8 @@ static fa_emu_fibre *pick(fa_emu_worker *worker)
     uint32_t warp = (uint32_t)__builtin_ctz(worker->ready_warps), lane = 0;
     switch (worker->launch->grid->schedule) {
     case FA_SCHEDULE_RANDOM:
-        warp = random_bit(&worker->random, worker->ready_warps);
-        lane = random_bit(&worker->random, worker->warp[warp].ready);
+        warp = fa_random_bit(&worker->random, worker->ready_warps);
+        lane = fa_random_bit(&worker->random, worker->warp[warp].ready);
         break;
     case FA_SCHEDULE_DESCENDING:
         warp = 31u - (uint32_t)__builtin_clz(worker->ready_warps);
@@ -258,12 +250,32 @@ static void join_barrier(fa_emu_worker *worker, const fa_emu_op *op, bool waits)
 
 static void arrive(fa_emu_op *op) { join_barrier(fa_emu_self, op, false); }
 
+/* Of the running thread; does not return. */
+static void end_thread(fa_emu_worker *worker)
+{
+    const fa_emu_fibre *self = worker->current;
+    fa_emu_cp_async_leave();
+    if (worker->pending != NULL)
+        fa_emu_pending_thread_ends(worker);
+    if (worker->race) {
+        fa_race_settle(worker);
+        fa_race_thread_ends(worker);
+    }
+    worker->alive--;
+    worker->warp[self->thread.warp].alive &= ~(1u << self->thread.lane);
+    fa_emu_cluster_barrier_thread_ends(worker, self);
+    fa_emu_switch(worker, next(worker), true);
+    __builtin_unreachable();
+}
+
 static void wait_for(fa_emu_op *op)
 {
     fa_emu_worker *worker = fa_emu_self;
     fa_emu_fibre *self = worker->current;
     fa_emu_warp_state *warp = &worker->warp[self->thread.warp];
     const uint32_t bit = 1u << self->thread.lane;
+    if (op->kind == FA_EMU_EXIT)
+        end_thread(worker);
     self->op = op;
     if (worker->race)
         fa_race_settle(worker);
@@ -291,22 +303,10 @@ static void wait_for(fa_emu_op *op)
 static void thread_main(void)
 {
     fa_emu_worker *worker = fa_emu_self;
-    fa_emu_fibre *self = worker->current;
     if (fa_emu_san.finish_switch)
         fa_emu_san.finish_switch(NULL, NULL, NULL);
     worker->launch->image->call(worker->launch->params);
-    fa_emu_cp_async_leave();
-    if (worker->pending != NULL)
-        fa_emu_pending_thread_ends(worker);
-    if (worker->race) {
-        fa_race_settle(worker);
-        fa_race_thread_ends(worker);
-    }
-    worker->alive--;
-    worker->warp[self->thread.warp].alive &= ~(1u << self->thread.lane);
-    fa_emu_cluster_barrier_thread_ends(worker, self);
-    fa_emu_switch(worker, next(worker), true);
-    __builtin_unreachable();
+    end_thread(worker);
 }
 
 static const fa_emu_api api = {

@@ -24,6 +24,7 @@ typedef enum fa_emu_kind {
     FA_EMU_WMMA,
     FA_EMU_CONVERGE, /* all 32 lanes must be here, with nothing to exchange: WMMA load, store, fill */
     FA_EMU_PTX,      /* inline mma, movmatrix and wgmma */
+    FA_EMU_EXIT,     /* the thread ends here; it awaits nothing */
 } fa_emu_kind;
 #define FA_EMU_FIRST_ALIGNED FA_EMU_LDMATRIX
 

@@ -79,4 +79,7 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
     EXPECT(s[t ^ 1] == (t ^ 1));
     asm volatile("nanosleep.u32 20;\n\tgriddepcontrol.wait;\n\tgriddepcontrol.launch_dependents;");
     put(p, blockIdx.x * 128 + t, d + s[t ^ 1]);
+    asm volatile("{\n\t.reg .pred p;\n\tsetp.lt.u32 p, %0, 50;\n\t@p exit;\n\t}" ::"r"(t));
+    __syncthreads(); /* of the threads that are left */
+    EXPECT(t >= 50);
 }
