@@ -1,15 +1,14 @@
 #!/usr/bin/env bash
 # What launches of CUTLASS's Sm80 GEMM answer on this GPU (docs/cutlass.md). PASS or FAIL per case.
 #
-# usage: tests/cutlass_gpu.sh [--build]
+# usage: tests/cutlass_gpu.sh
 # Builds two programs with nvcc (NVCC names it) in build/library, for sm_80 with sm_90 and for sm_75 alone, where they
-# are not there; then runs them, but not with --build.
+# are not there; then runs them.
 # Exit: 0 all passed, 1 one failed, 2 usage, 4 NOT-RUN (no GPU, no nvcc, no headers: scripts/setup.sh cutlass).
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/lib/common.sh
-flag=([build]=0)
 parse_options "$@"
 nvcc=${NVCC:-$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)}
 cutlass=${CUTLASS_DIR:-build/cutlass}/include
@@ -23,7 +22,6 @@ build() { # NAME -gencode...
 }
 build cutlass_errors -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90
 build cutlass_no_image -gencode arch=compute_75,code=sm_75
-[[ ${flag[build]} -eq 0 ]] || exit 0
 ./fa_bench --version | grep -q '^gpu 0 ' || die 4 "NOT-RUN: no GPU"
 
 failed=0

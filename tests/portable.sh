@@ -3,7 +3,6 @@
 #
 # usage: tests/portable.sh [options]
 #   --on NAME     bookworm (Debian 12) or noble (Ubuntu 24.04); repeatable (default: both)
-#   --keep DIR    the chroots go to DIR, where a later call finds them (default: a folder that is deleted)
 # In each chroot, beside g++ only: the program starts, says that no g++ is there when its PATH has none (exit 4), and
 # with g++ runs a kernel on the emulator. KEYRING_noble and KEYRING_bookworm name the distributions' keyrings (default:
 # those of ubuntu-keyring and debian-archive-keyring).
@@ -12,7 +11,6 @@ set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/lib/common.sh
-opt=([keep]='')
 many=([on]='')
 parse_options "$@"
 mapfile -t names < <(values_of on)
@@ -31,8 +29,6 @@ clean() {
     rm -rf --one-file-system "$work"
 }
 trap clean EXIT
-folder=${opt[keep]:-$work}
-mkdir -p "$folder"
 
 make_root() { # NAME ROOT
     local mirror=http://deb.debian.org/debian keyring=/usr/share/keyrings/debian-archive-keyring.gpg components=main
@@ -44,9 +40,8 @@ make_root() { # NAME ROOT
     local named=KEYRING_$1
     keyring=${!named:-$keyring}
     [[ -s $keyring ]] || die 4 "NOT-RUN: no keyring $keyring for $1 (set $named)"
-    debootstrap --variant=minbase --include=g++ --components="$components" --keyring="$keyring" "$1" "$2.new" \
+    debootstrap --variant=minbase --include=g++ --components="$components" --keyring="$keyring" "$1" "$2" \
         "$mirror" "$script" >"$work/log" 2>&1 || die 4 "NOT-RUN: debootstrap of $1: $(tail -n 1 "$work/log")"
-    mv "$2.new" "$2"
 }
 
 inside() { # ROOT CODE COMMAND...: its output goes to $work/said
@@ -60,11 +55,11 @@ make --no-print-directory portable >"$work/made"
 tarball=$(awk 'END {print $2}' "$work/made")
 small=(--device emu --kernel light --batch 1 --heads 2 --seq 33 --dim 16 --seeds 1)
 for name in "${names[@]}"; do
-    root=$folder/$name
-    [[ -d $root ]] || make_root "$name" "$root"
+    root=$work/$name
+    make_root "$name" "$root"
     mount -t proc proc "$root/proc" 2>/dev/null || die 4 "NOT-RUN: cannot mount /proc in a chroot"
     mounted+=("$root/proc")
-    rm -rf "$root/opt/fa" && mkdir -p "$root/opt/fa"
+    mkdir -p "$root/opt/fa"
     tar -C "$root/opt/fa" --strip-components=1 -xzf "$tarball"
     inside "$root" 0 /opt/fa/fa_bench --version
     inside "$root" 0 /opt/fa/fa_bench --list-kernels

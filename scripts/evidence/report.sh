@@ -13,7 +13,6 @@
 #   --table NAME   print one of the tables: summary, kernels, features, paged, fp8, backward, ladder, cards, peers,
 #                  versus, sweep or robustness. With --readme: write that one alone; "kernels" needs no evidence, so a
 #                  new kernel is in it in seconds
-#   --png          PNG beside each SVG
 #   --dry-run      say what would be drawn from what
 # Rows whose machine code is not what compiles today are left out of tables, cards and pictures, and counted.
 # A page is DIR/report.html with DIR/plots/*.svg, from the records of that folder, which it links; what is missing is
@@ -30,11 +29,10 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . scripts/lib/report/plots.sh
 . scripts/lib/report/page.sh
 opt=([table]='')
-flag=([readme]=0 [check]=0 [no-compile]=0 [png]=0 [dry-run]=0)
+flag=([readme]=0 [check]=0 [no-compile]=0 [dry-run]=0)
 many=([dir]='')
 parse_options "$@"
 shopt -s inherit_errexit
-png=${flag[png]}
 tables=(summary kernels features paged fp8 backward ladder cards peers versus sweep robustness)
 mapfile -t dirs < <(values_of dir)
 for dir in "${dirs[@]}"; do

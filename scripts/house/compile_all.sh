@@ -16,7 +16,6 @@
 # With --run:
 #   --problems FILE  what every tile runs on, a line of options each (default scripts/lib/tiles/problems.txt)
 #   --device WHERE   auto, cuda or emu (default auto)
-#   --skip REGEX     leave out the points that match, as in "--n 256 "
 #   --timeout SEC    per point (default 60)
 #   --seconds SEC    for all of them: points left by then are missing from the table (default 0: no limit)
 #   --resume         keep what FILE.points.jsonl has of the same kernel source, arch and options, and run the rest
@@ -32,7 +31,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . scripts/lib/common.sh
 . scripts/lib/points.sh
 opt=([arch]='' [dims]='64,128' [sample]=0 [jobs]=$(nproc) [out]='' [problems]=$lib/tiles/problems.txt [device]=auto
-    [skip]='' [timeout]=60 [seconds]=0)
+    [timeout]=60 [seconds]=0)
 flag=([run]=0 [defaults]=0 [resume]=0 [dry-run]=0)
 many=([kernel]='')
 parse_options "$@"
@@ -60,7 +59,6 @@ run_all_points() {
     local out=${opt[out]:-build/tile_grid.json} arch=${opt[arch]} device sources
     [[ ${flag[resume]} -eq 0 || ${flag[dry-run]} -eq 1 ]] || go_on_with tile "$out.points.jsonl"
     jqf tiles/points_run -r --argjson only "$only" --arg dims "${opt[dims]}" <<<"$registry" |
-        { grep -vE -- "${opt[skip]:-^$}" || true; } |
         awk 'FNR == NR {if ($0 !~ /^ *(#|$)/) problem[++n] = $0; next} {for (i = 1; i <= n; i++) print $0 problem[i]}' \
             "${opt[problems]}" - | shuf --random-source=<(yes fa_bench) >"$work/all"
     choose_points

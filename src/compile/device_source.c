@@ -62,13 +62,6 @@ static void leave_ours(rewriting *r)
     }
 }
 
-/* So do those of a library that tests NVRTC's macro, like CUTLASS. */
-static void leave_libraries(rewriting *r)
-{
-    for (int i = 0; i < r->spec->include.count; i++)
-        leave_folder(r, r->spec->include.at[i], "__CUDACC_RTC__");
-}
-
 static void add_edit(rewriting *r, const char *from, const char *to, char *text)
 {
     size_t at = r->edit_count;
@@ -288,7 +281,8 @@ static fa_status rewrite(rewriting *r, fa_device_source *made, fa_reason *why)
     leave_ours(r);
     FA_TRY(read_texts(r, why));
     FA_TRY(fa_launch_lines_read(r->spec->source, r->texts[0], &r->lines, why));
-    leave_libraries(r);
+    for (int i = 0; i < r->spec->include.count; i++) /* libraries like CUTLASS, which know NVRTC by its macro */
+        leave_folder(r, r->spec->include.at[i], "__CUDACC_RTC__");
     for (size_t f = 0; f < count; f++)
         r->files[f].text = r->user[f] ? r->texts[f] : "";
     if (!fa_host_code_find(r->files, count))

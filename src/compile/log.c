@@ -32,12 +32,6 @@ static int32_t number_before(const char *line, const char *unit)
     return (int32_t)strtol(at, NULL, 10);
 }
 
-static void copy_line(char *to, size_t room, const char *line)
-{
-    const size_t length = line_length(line);
-    snprintf(to, room, "%.*s", (int)length, line);
-}
-
 static void collect_warning(const char *line, fa_ptxas *ptxas)
 {
     const bool ptxas_says = strncmp(line, "ptxas", 5) == 0;
@@ -45,7 +39,8 @@ static void collect_warning(const char *line, fa_ptxas *ptxas)
     if (!(ptxas_says && (line_has(line, "warning") || costs_speed)) && !(costs_speed && line_has(line, "warning")))
         return;
     if (ptxas->warning_count < FA_WARNINGS_MAX)
-        copy_line(ptxas->warnings[ptxas->warning_count++], sizeof ptxas->warnings[0], line);
+        snprintf(ptxas->warnings[ptxas->warning_count++], sizeof ptxas->warnings[0], "%.*s", (int)line_length(line),
+                 line);
 }
 
 bool fa_log_ptxas(const char *log, const char *entry, fa_ptxas *ptxas)

@@ -137,13 +137,6 @@ static bool force(fa_emu_cluster *cluster)
     return cluster->stopped;
 }
 
-static void forget(fa_emu_cluster *cluster)
-{
-    for (uint32_t rank = 0; rank < cluster->count; rank++)
-        for (uint32_t i = 0; i < cluster->block[rank]->threads; i++)
-            fa_emu_async_drop(&cluster->block[rank]->fibres[i].async);
-}
-
 void fa_emu_cluster_begin(fa_emu_cluster *cluster, uint64_t first)
 {
     const fa_emu_launch *launch = cluster->block[0]->launch;
@@ -180,8 +173,9 @@ void fa_emu_cluster_run(fa_emu_cluster *cluster)
             stuck += !worker->over && worker->stuck;
             paused += worker->paused;
         }
-        if (cluster->stopped)
-            forget(cluster);
+        for (uint32_t rank = 0; rank < cluster->count && cluster->stopped; rank++)
+            for (uint32_t i = 0; i < cluster->block[rank]->threads; i++)
+                fa_emu_async_drop(&cluster->block[rank]->fibres[i].async);
         if (cluster->stopped || living == 0)
             return;
         const bool idle = stuck + paused == living || cluster->idle >= FA_EMU_NEVER * cluster->count;

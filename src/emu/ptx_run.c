@@ -112,13 +112,6 @@ static const fa_ptx_program *program_of(fa_emu_ptx_site *site)
     return k->program;
 }
 
-static uint64_t nanoseconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 static uint64_t lanemask(fa_ptx_special which, uint32_t lane)
 {
     const uint32_t self = 1u << lane, below = self - 1;
@@ -131,7 +124,9 @@ static uint64_t lanemask(fa_ptx_special which, uint32_t lane)
 
 static uint64_t clocks(fa_ptx_special which)
 {
-    const uint64_t now = nanoseconds();
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    const uint64_t now = (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
     const bool low = which == FA_PTX_SREG_CLOCK || which == FA_PTX_SREG_GLOBALTIMER_LO,
                high = which == FA_PTX_SREG_CLOCK_HI || which == FA_PTX_SREG_GLOBALTIMER_HI;
     return low ? (uint32_t)now : high ? now >> 32 : now;

@@ -26,12 +26,6 @@ typedef struct place {
 
 static uint16_t element_of(const place *at, float value) { return fa_element_of_float(at->dtype, value); }
 
-/* Of a problem without FP8: that of all tensors. Otherwise codes are as coarse as those of BF16. */
-static fa_dtype coarser(const fa_problem *problem)
-{
-    return fa_problem_has_descales(problem) ? FA_DTYPE_BF16 : problem->dtype;
-}
-
 static float uniform(uint64_t bits) { return ((float)(bits & 0xFFFF) - 32767.5f) / 32768.0f; }
 
 static void drawn_row(const place *at, float (*draw)(uint64_t bits), float scale, uint16_t *out)
@@ -130,7 +124,8 @@ static void cliff_row(const place *at, uint16_t *out)
     const fa_problem *problem = at->problem;
     const int32_t last = at->dim - 1, group = problem->heads / problem->kv_heads;
     const int32_t half = (problem->seq_kv + 1) / 2;
-    const float unit = (float)fa_dtype_coarseness(coarser(problem)) / problem->scale;
+    const fa_dtype coarser = fa_problem_has_descales(problem) ? FA_DTYPE_BF16 : problem->dtype; /* of Q, K and V */
+    const float unit = (float)fa_dtype_coarseness(coarser) / problem->scale;
     int32_t key = at->row, kv_head = at->head;
     float length = 1.0f, height = fminf(sqrtf(20000.0f * unit), 32768.0f);
     if (at->tensor == TENSOR_V) {

@@ -37,11 +37,6 @@ static const char *check_matrix(fa_ptx_instr *i)
     }
 }
 
-static int lanes_of_vector(const fa_ptx_instr *i)
-{
-    return fa_ptx_has(i, FA_PTX_W_V8) ? 8 : fa_ptx_has(i, FA_PTX_W_V4) ? 4 : fa_ptx_has(i, FA_PTX_W_V2) ? 2 : 1;
-}
-
 static const char *check_cp(fa_ptx_instr *i)
 {
     const bool wait = fa_ptx_has(i, FA_PTX_W_WAIT_GROUP);
@@ -81,7 +76,10 @@ static const char *check_atomic(const fa_ptx_instr *i, int at, int lanes)
 
 static const char *check_memory(fa_ptx_instr *i)
 {
-    const int lanes = lanes_of_vector(i);
+    const int lanes = fa_ptx_has(i, FA_PTX_W_V8)   ? 8
+                      : fa_ptx_has(i, FA_PTX_W_V4) ? 4
+                      : fa_ptx_has(i, FA_PTX_W_V2) ? 2
+                                                   : 1;
     if (i->op != FA_PTX_OP_CP && fa_ptx_has(i, FA_PTX_W_ASYNC))
         return fa_ptx_check_send(i, is_vector(i, 1, lanes));
     switch (i->op) {

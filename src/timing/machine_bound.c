@@ -87,11 +87,6 @@ static double us_at(const fa_machine_bound *bound, double clock_mhz)
     return clock_mhz > 0 ? fmax(bound->bound.clocks / clock_mhz, bound->dram_us) : 0;
 }
 
-static bool is_timed(const fa_options *options, const fa_device *device)
-{
-    return device != NULL && device->sample != NULL && options->timing != FA_TIMING_NONE;
-}
-
 fa_machine_bound fa_machine_bound_of(const fa_options *options, const fa_candidate_record *record,
                                      const fa_problem *problem, const fa_device *device)
 {
@@ -101,7 +96,8 @@ fa_machine_bound fa_machine_bound_of(const fa_options *options, const fa_candida
     fa_reason why;
     char arch[16];
     size_t part = 0;
-    if (!options->bound && (options->no_bound || record->spec.kind != FA_KIND_HAND || !is_timed(options, device)))
+    const bool timed = device != NULL && device->sample != NULL && options->timing != FA_TIMING_NONE;
+    if (!options->bound && (options->no_bound || record->spec.kind != FA_KIND_HAND || !timed))
         return result;
     snprintf(arch, sizeof arch, "%.*s", (int)strspn(record->spec.arch, "sm_0123456789"), record->spec.arch);
     if (fa_arch_limits_of(arch, &limits, &why) != FA_PASS)

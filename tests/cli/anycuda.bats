@@ -139,13 +139,13 @@ large=(groups lambdas launcher variables) # they include much of the C++ library
 
 # bats test_tags=slow
 @test "bulk copies by libcu++ on a cuda::barrier: right, no race; a buffer freed too early is one" {
-    cp tests/emu/ordinary/ordinary.cuh "$work"
+    cp -r tests/emu tests/cheats "$work"
     for race in '' --race; do
         ./fa_bench --source tests/emu/hopper/cuda_copies.cu --arch sm_90a "${small[@]}" --dim 64 $race --quiet
     done
-    sed '/the buffers are free/d; s|../ordinary/||' tests/emu/hopper/cuda_copies.cu >"$work/k.cu"
-    run -1 ./fa_bench --source "$work/k.cu" --arch sm_90a "${small[@]}" --dim 64 --race --quiet
-    [[ $output == *"data race"*"bulk copy"*k.cu:* ]]
+    sed -i '/the buffers are free/d' "$work/emu/hopper/cuda_copies.cu"
+    run -1 ./fa_bench --source "$work/emu/hopper/cuda_copies.cu" --arch sm_90a "${small[@]}" --dim 64 --race --quiet
+    [[ $output == *"data race"*"bulk copy"*cuda_copies.cu:* ]]
 }
 
 # bats test_tags=slow
@@ -160,9 +160,9 @@ large=(groups lambdas launcher variables) # they include much of the C++ library
 
 # bats test_tags=slow
 @test "a check of tests/emu/ordinary that does not hold makes the kernel wrong" {
-    cp tests/emu/ordinary/* "$work"
-    sed -i 's/== 496/== 495/' "$work/groups.cu"
-    run -1 ./fa_bench --source "$work/groups.cu" "${small[@]}" --quiet
+    cp -r tests/emu tests/cheats "$work"
+    sed -i 's/== 496/== 495/' "$work/emu/ordinary/groups.cu"
+    run -1 ./fa_bench --source "$work/emu/ordinary/groups.cu" "${small[@]}" --quiet
 }
 
 # bats test_tags=slow
@@ -170,12 +170,12 @@ large=(groups lambdas launcher variables) # they include much of the C++ library
     for file in extern_shared static_shared groups wrapped; do
         ./fa_bench --source "tests/emu/ordinary/$file.cu" "${small[@]}" --race --quiet
     done
-    cp tests/emu/ordinary/* "$work"
-    sed -i 's/SMEM_BYTES 2048/SMEM_BYTES 252/' "$work/extern_shared.cu"
-    run -1 ./fa_bench --source "$work/extern_shared.cu" "${small[@]}" --sanitize address --quiet
+    cp -r tests/emu tests/cheats "$work"
+    sed -i 's/SMEM_BYTES 2048/SMEM_BYTES 252/' "$work/emu/ordinary/extern_shared.cu"
+    run -1 ./fa_bench --source "$work/emu/ordinary/extern_shared.cu" "${small[@]}" --sanitize address --quiet
     [[ $output == *extern_shared.cu* ]]
-    sed -i '/^    pool\[threadIdx/{n;d}; s/SMEM_BYTES 252/SMEM_BYTES 2048/' "$work/extern_shared.cu"
-    run -1 ./fa_bench --source "$work/extern_shared.cu" "${small[@]}" --race --quiet
+    sed -i '/^    pool\[threadIdx/{n;d}; s/SMEM_BYTES 252/SMEM_BYTES 2048/' "$work/emu/ordinary/extern_shared.cu"
+    run -1 ./fa_bench --source "$work/emu/ordinary/extern_shared.cu" "${small[@]}" --race --quiet
 }
 
 @test "what the CUDA compiler takes and the emulator does not is not_run, with its file and line" {
@@ -190,10 +190,10 @@ large=(groups lambdas launcher variables) # they include much of the C++ library
 }
 
 @test "an error that the CUDA compiler finds is a compile error, at its line, host code or not" {
-    cp tests/emu/ordinary/* "$work"
-    sed -i 's/^    attend(p, good);/    attend(p, nonsense);/' "$work/launcher.cu"
-    line=$(grep -n nonsense "$work/launcher.cu" | cut -d: -f1)
-    run -6 ./fa_bench --source "$work/launcher.cu" "${small[@]}" --quiet
+    cp -r tests/emu tests/cheats "$work"
+    sed -i 's/^    attend(p, good);/    attend(p, nonsense);/' "$work/emu/ordinary/launcher.cu"
+    line=$(grep -n nonsense "$work/emu/ordinary/launcher.cu" | cut -d: -f1)
+    run -6 ./fa_bench --source "$work/emu/ordinary/launcher.cu" "${small[@]}" --quiet
     [[ $output == *"launcher.cu($line)"*nonsense* ]]
 }
 

@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2154 # $dir, $work and $png are the caller's; load of page.sh has read the rows
+# shellcheck shell=bash disable=SC2154 # $dir and $work are the caller's; load of page.sh has read the rows
 # The pictures of a page, by gnuplot. Sourced by report.sh. Each plot_NAME fails where it has nothing to draw.
 # An SVG follows the reader's light or dark scheme: what gnuplot draws in black or light grey changes with it.
 
@@ -25,16 +25,13 @@ dark='<style>@media (prefers-color-scheme: dark) { .paper { fill: #15181c }
 [stroke="black"], [stroke="rgb(  0,   0,   0)"] { stroke: #e4e7eb } .gridline { stroke: #3a424b } }</style>'
 
 draw() { # NAME WIDTH HEIGHT: gnuplot commands on stdin -> plots/NAME.svg
-    local name=$1 commands svg png_terminal
-    commands=$style$(cat)
+    local name=$1 svg
     mkdir -p "$dir/plots"
     svg="set terminal svg size $2,$3 dynamic font 'Helvetica,13' background 'white' name '$name'"
-    gnuplot -e "$svg; set output '$work/$name.svg'" - <<<"$commands" || die 6 "gnuplot failed on $name"
+    gnuplot -e "$svg; set output '$work/$name.svg'" - <<<"$style$(cat)" || die 6 "gnuplot failed on $name"
     awk -v dark="$dark" '/^<desc>/ {print; print dark; next}
         /^<rect x="0" y="0" .* fill="#ffffff"\/>/ {sub(/fill=/, "class=\"paper\" fill=")} {print}' \
         "$work/$name.svg" | replace_file "$dir/plots/$name.svg"
-    png_terminal="set terminal pngcairo size $2,$3 font 'Helvetica,11' background 'white'"
-    [[ $png -eq 0 ]] || gnuplot -e "$png_terminal; set output '$dir/plots/$name.png'" - <<<"$commands"
 }
 
 # The ladder on every problem it was climbed on: TFLOP/s, log scale, the number on the bar, p50's interval.

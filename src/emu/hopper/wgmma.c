@@ -79,13 +79,6 @@ static void load_tile(fa_emu_tile *tile, const warp_part *w)
         }
 }
 
-/* The kernel's variables are NaN until it waits for the products. */
-static void hide(const fa_emu_tile *tile)
-{
-    for (int i = 0; i < FA_EMU_WARP * tile->registers; i++)
-        memset(tile->places[i], 0xff, 4);
-}
-
 static void deliver(fa_emu_tile *tile)
 {
     for (int lane = 0; lane < FA_EMU_WARP; lane++)
@@ -133,7 +126,8 @@ static fa_emu_tile *new_tile(const warp_part *w, const fa_ptx_instr *i)
                 return NULL;
             }
     load_tile(tile, w);
-    hide(tile);
+    for (int at = 0; at < FA_EMU_WARP * tile->registers; at++)
+        memset(tile->places[at], 0xff, 4); /* the kernel's variables are NaN until it waits for the products */
     return tile;
 }
 
