@@ -138,6 +138,12 @@ static fa_status output_check_make(const fa_candidate *candidate, const fa_optio
     return read_output(check, check->expected, why);
 }
 
+static void output_check_free(output_check *check)
+{
+    free(check->expected);
+    free(check->found);
+}
+
 static fa_status check_output(output_check *check, size_t sample, fa_reason *why)
 {
     FA_TRY(read_output(check, check->found, why));
@@ -294,8 +300,7 @@ fa_status fa_time(const fa_candidate *candidate, const fa_options *options, fa_t
     output_check check;
     fa_status status = output_check_make(candidate, options, &check, why);
     FA_THEN(status, measure(candidate, options, &request, &check, all, timing, why));
-    free(check.expected);
-    free(check.found);
+    output_check_free(&check);
     if (status == FA_PASS && timing->beaten_us <= 0)
         judge_noise(all, timing);
     free(all);

@@ -5,7 +5,7 @@
 
 #include "../instructions.cuh"
 
-constexpr int FA_TEST_HALVES = 2048, FA_TEST_WORDS = 8192;
+constexpr int FA_TEST_HALVES = 2048;
 
 __device__ __forceinline__ void expect(const fa_params &p, bool ok, int line)
 {
