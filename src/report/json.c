@@ -256,6 +256,7 @@ static void put_selections(cJSON *record, const fa_result *result, const fa_comm
     put_selection(record, &result->main);
     cJSON_AddStringToObject(record, "arch", result->main.spec.arch);
     put(record, "sm_count", result->main.spec.sm_count);
+    fa_report_problem(record, &result->problem, &run->options);
     put_device(record, result);
     cJSON *vs = object_if(run->options.vs.name[0] != '\0', record, "vs");
     if (vs != NULL)

@@ -59,7 +59,7 @@ while [[ $# -gt 0 ]]; do
         --list-kernels) echo "$registry"; exit 0 ;;
         --kernel) kernel=$2 ;; --m) m=$2 ;; --warps) warps=$2 ;; --json) json=$2 ;; --cubin) cubin=$2 ;;
         --vs) vs=$2 ;; --seed) seed=$2 ;; --atol) atol=$2 ;; --seq) seq=$2 ;; --device) where=$2 ;;
-        --compile-only) compile=1 ;; --seq-kv) keys=$2 ;; --rest-ms) rest=$2 ;; --beat) beat=$2 ;;
+        --compile-only | --select) compile=1 ;; --seq-kv) keys=$2 ;; --rest-ms) rest=$2 ;; --beat) beat=$2 ;;
         --maxreg) maxreg=$2 ;;
         --l2) l2=$2 ;; --l2-persist) persist=$2 ;;
     esac

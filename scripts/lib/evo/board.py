@@ -74,7 +74,7 @@ class Board:
     def run(self, knobs, *words, seed):
         seed = str(seed + self.seed)
         kernel = [*kernel_words(self.kernel), *knob_words(knobs)]
-        return run_bench([*kernel, *words, *self.subject.problem, "--seed", seed])
+        return run_bench([*kernel, *words, *self.subject.problem, "--seed", seed, "--no-bound"])
 
     def confirmed(self, knobs):
         """Right on fresh seeds, five unless the sweep was given another number, and timed by the whole protocol."""

@@ -59,7 +59,7 @@ def parse(text, types, needs):
 
 def parse_record(text):
     record = parse(text, RECORD_TYPES, "schema status")
-    return record if record and record["schema"] == "fa_bench.result/1" else None
+    return record if record and record["schema"] in ("fa_bench.result/1", "fa_bench.selection/1") else None
 
 
 def microseconds(time):
@@ -131,6 +131,7 @@ def register_limits(result):
     return [limit for more, limit in limits if more * warps <= 64 and max(24, registers / 2) <= limit < registers]
 
 
+SHARE = {}  # the environment of each worker: its part of the cores. What runs alone has them all
 # Of glibc: what a compiler frees serves its next candidate (docs/scaling.md).
 KEEPS_MEMORY = {"MALLOC_TRIM_THRESHOLD_": "2000000000", "MALLOC_TOP_PAD_": "67108864", "MALLOC_MMAP_MAX_": "0"}
 
@@ -142,7 +143,7 @@ class Bench:
 
     def __init__(self, command, nice=0, **environment):
         self.command = [*command, "--runs", "-", "--stream", "--quiet", "--json", "-"]
-        self.nice, self.environment, self.process = nice, {**os.environ, **environment}, None
+        self.nice, self.environment, self.process = nice, {**SHARE, **os.environ, **environment}, None
 
     def start(self):
         if self.closing:

@@ -75,7 +75,8 @@ class Gpu:
             raise Refusal(4, f"not run: {record.get('reason')}")
         found = (record or {}).get("device") or {}
         self.name = found.get("name") if found.get("backend") == "cuda" else EMULATOR
-        self.driver, arch = dig(record, "provenance.driver") or "none", found.get("arch") or ""
+        self.driver, self.git = (dig(record, f"provenance.{name}") or "none" for name in ("driver", "git"))
+        arch = found.get("arch") or ""
         named = all(word and word.isprintable() for word in (self.name, self.driver))
         if not named or not re.fullmatch("sm_[0-9]+", arch):
             raise Refusal(4, f"no whole record of a first run: {text}")
@@ -126,11 +127,11 @@ class Subject:
         return run_bench([*kernel_words(kernel), *tile, *self.problem, "--compile-only", "--arch", arch])
 
     def locate(self, gpu):
-        """What its results are compared with, its commit, and the tile that the registry would take."""
+        """What its results are compared with, and the tile that the registry would take. Compiles nothing."""
         target = gpu.target
         if gpu.emulated and self.row.get("min_arch", 0) > int(re.sub("[^0-9]", "", target)):  # it is any GPU
             target = gpu_sh("gpu_target", f"sm_{self.row['min_arch']}")
-        code, record, text = self.compiled(self.kernel, target)
+        code, record, text = run_bench([*kernel_words(self.kernel), *self.problem, "--select", "--arch", target])
         if code == 2:
             raise Refusal(2, text)
         if gpu.emulated and not gpu.is_emulator_wanted:
@@ -140,7 +141,7 @@ class Subject:
             raise Refusal(6, f"no whole record of the problem: {text}")
         conditions = "".join(f"|{name} {value}" for name, value in values_of(self.problem, CONDITIONS))
         self.place = Place(gpu.name, gpu.driver, target, group_of(record, gpu.name, target, conditions))
-        self.git, config = dig(record, "provenance.git") or "none", record.get("config") or {}
+        config = record.get("config") or {}
         if record.get("variant") not in (None, self.kernel):  # a variant serves the problem, with a tile of its own
             config = self.row["defaults"]
         tile = [f"{name}={config[name]}" for name, values in self.space.items() if config.get(name) in values]

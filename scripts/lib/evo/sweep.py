@@ -26,7 +26,7 @@ import threading
 import time
 
 from board import Board, fastest_first, print_best
-from candidate import Candidates, Log, Place, Refusal, microseconds, parse_record, register_limits, say
+from candidate import SHARE, Candidates, Log, Place, Refusal, microseconds, parse_record, register_limits, say
 from propose import proposer_of
 from subject import EMULATOR, ROOT, Gpu, Subject, is_emulator_wanted, kernel_rows, visible
 
@@ -42,8 +42,7 @@ def runners_each(pool, gpus, emulated):
 def share_cores(pool, gpus, emulated):
     """Each check gets its share of the cores: threads of several checks that spin for one another only take turns."""
     at_once = runners_each(pool, gpus, emulated) * gpus
-    os.environ.setdefault("OMP_NUM_THREADS", str(-(-len(os.sched_getaffinity(0)) // at_once)))
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    SHARE.update(OMP_NUM_THREADS=str(-(-len(os.sched_getaffinity(0)) // at_once)), OMP_WAIT_POLICY="passive")
 
 
 def on_gpu(gpu):
@@ -378,7 +377,7 @@ class Sweep:
             "per_second": round(len(self.results) / max(seconds, 0.01), 2), "lost": self.lost,
             "space": self.subject.points, "start_s": round(self.began - options.began, 2),
             "best_s": round(self.found - self.began, 2), **self.workers.time_line(self.began, self.ended),
-            "git": self.subject.git, "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "git": self.gpu.git, "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         }  # fmt: skip
         try:
             with open(os.path.join(options.out, "sweeps.jsonl"), "a") as file:
