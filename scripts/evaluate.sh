@@ -93,6 +93,7 @@ fi
 
 make_work
 start=$EPOCHREALTIME
+export OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-passive} # threads of several runs at once that spin only take turns
 registry=$("$bench" --list-kernels --json -)
 incumbent=${opt[incumbent]}
 if [[ -z $incumbent ]]; then # what a run takes; of features that the first default does not serve, another

@@ -107,6 +107,8 @@ for strategy, least, most in ("evo", 4, 6), ("random", 0, 1):
     grep -- '--m 16 --warps 8 --seed [0-9]' "$STUB/commands" >"$work/confirm"
     [ "$(wc -l <"$work/confirm")" -eq 1 ]
     [ -z "$(grep -e --seeds -e --check "$work/confirm")" ]
+    grep -q -- --no-bound "$work/confirm" # of what the bound takes half a second nothing is kept
+    [ "$(grep -nm1 -- --compile-only "$STUB/commands")" = "$(grep -nm1 -- '--compile-only.* --m' "$STUB/commands")" ]
     scripts/evo_sweep.sh --help | grep -q -- '--seeds 1'
 }
 
