@@ -19,11 +19,16 @@ static char *cut(const char *from, const char *to)
     return fa_format("%.*s", (int)(to - from), from);
 }
 
-/* The first character of `marks` outside brackets from `at` on; the end of the text: none. A closing bracket that has
- * no opening one is one, too. */
+/* The first character of `marks` outside brackets and template arguments from `at` on; the end of the text: none. A
+ * closing bracket that has no opening one is one, too. */
 static const char *find(const char *at, const char *marks)
 {
     for (int depth = 0; *at != '\0'; at++) {
+        const char *end = in_word(at[0]) && at[1] == '<' ? find(at + 2, ">)]}") : "";
+        if (*end == '>') {
+            at = end;
+            continue;
+        }
         if (depth == 0 && strchr(marks, *at) != NULL)
             return at;
         depth += strchr("([{", *at) != NULL;
@@ -60,6 +65,8 @@ static fa_status read_launch(const char *text, fa_launch_line *launch, fa_reason
 {
     char *parts[4] = {NULL};
     const char *open = strstr(text, "<<<"), *close = open != NULL ? strstr(open, ">>>") : NULL;
+    while (close != NULL && close[3 + strspn(close + 3, " \t")] != '(')
+        close = strstr(close + 1, ">>>");
     if (close == NULL)
         return refuse_form("FA_LAUNCH", text, why);
     bool good = read_parts(open + 3, close, parts);

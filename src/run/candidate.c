@@ -57,7 +57,9 @@ static fa_status check_serves(const fa_spec *spec, bool bf16, bool lse, int32_t 
                          hand ? ": its FA_KERNEL_INFO has no .serves_bf16" : "");
     if (spec->lse && !lse)
         return fa_refuse(why, FA_INFEASIBLE, "%s does not write the log-sum-exp that --lse asks for%s", name,
-                         hand ? ": its FA_KERNEL_INFO has no .writes_lse" : "");
+                         spec->launches ? ": it is in none of its lines"
+                         : hand         ? ": its FA_KERNEL_INFO has no .writes_lse"
+                                        : "");
     char options[FA_FEATURES_TEXT];
     if ((spec->features & ~serves) != 0)
         return fa_refuse(why, FA_INFEASIBLE, "%s does not serve %s", name,

@@ -140,11 +140,12 @@ END
 
 @test "a packed tensor is itself in the arguments, one that lies otherwise is a copy" {
     cat >"$work/k.cu" <<'END'
-// FA_LAUNCH: copy<<<batch * heads, 64>>>(v, (const half *)p.v, o, dim)
+// FA_LAUNCH: copy<part<16, 2>><<<batch * heads, part<part<4, 8>::size, 2>::size>>>(v, (const half *)p.v, o, dim)
 // FA_NEEDS: mha
 #include <cuda_fp16.h>
 static_assert(FA_SEQ_KV == 1, "one key");
-__global__ void copy(const half *v, const half *own, half *o, int dim)
+template <int A, int B> struct part { static constexpr int size = A * B; };
+template <class T> __global__ void copy(const half *v, const half *own, half *o, int dim)
 {
     for (int d = threadIdx.x; d < dim && v == own; d += blockDim.x)
         o[blockIdx.x * dim + d] = v[blockIdx.x * dim + d];
