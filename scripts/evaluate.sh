@@ -121,6 +121,8 @@ if [[ $incumbent == "$incumbent_file" ]]; then
     [[ -z $refused ]] || die 2 "$incumbent: $refused"
     incumbent+=$(sed -E 's/--([a-z]+) ([a-z0-9]+) ?/,\1=\2/g; s/^,/:/' <<<"$knobs")
 fi
+code=0 said=$("$bench" --vs "${incumbent_file:+source:}$incumbent" --select --quiet 2>&1) || code=$?
+[[ $code -ne 2 ]] || die 2 "--incumbent: ${said#fa_bench: }"
 knobs_of "$candidate"
 
 # Lines of the problem list for a stage, the public ones first: "public OPTIONS".

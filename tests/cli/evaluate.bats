@@ -354,8 +354,8 @@ assert "emulator does not take this" in result.artifacts["feedback"]' "$work/k.c
     refused 2 "--help is this script's own" scripts/evaluate.sh examples/plain.cu -- --help
     refused 2 "no kernel 'nope'" scripts/evaluate.sh examples/plain.cu --problems "$work/p" --incumbent nope --fresh
     echo 'public gpu --seq 9 --dim 16' >"$work/p"
-    refused 2 "of incumbent: fa_bench: --m takes" scripts/evaluate.sh examples/plain.cu --problems "$work/p" \
-        --score bound --stages compile --incumbent light:m=7777 --fresh
+    refused 2 "--incumbent: m in --vs takes" scripts/evaluate.sh examples/plain.cu --problems "$work/p" \
+        --stages emulator --incumbent light:m=abc --fresh
     printf 'public emulator --seq 9 --device=cuda\n' >"$work/p"
     refused 2 "--device is this script's own" scripts/evaluate.sh examples/plain.cu --problems "$work/p"
     printf 'public gpu --seq 9 --sanitize address\n' >"$work/p"
