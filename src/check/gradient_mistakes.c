@@ -167,6 +167,16 @@ static bool guess_other_heads(const scene *s, char *text, size_t size)
     return true;
 }
 
+static bool is_other_tensor(const scene *s)
+{
+    const bool dk = s->tensor == FA_GRAD_DK, keys = dk || s->tensor == FA_GRAD_DV;
+    if (!keys || fa_problem_dim_v(s->problem) != s->problem->dim)
+        return false;
+    fa_gradients_slip(s->problem, s->tensors, s->forward, &(fa_slip){.lost = 0}, dk ? FA_GRAD_DV : FA_GRAD_DK, s->rows,
+                      s->count, s->made);
+    return explains(s);
+}
+
 static bool guess_slip(const scene *s, char *text, size_t size)
 {
     const fa_problem *p = s->problem;
@@ -176,7 +186,9 @@ static bool guess_slip(const scene *s, char *text, size_t size)
         fa_slip slip;
         const char *text;
     } slips[] = {
-        {!dv, {.no_delta = true}, "delta is missing: dS = P dP"},
+        {!dv, {.delta_more = -1.0}, "delta is missing: dS = P dP"},
+        {!dv, {.delta_more = -2.0}, "delta is added: dS = P (dP + delta)"},
+        {p->kv_heads < p->heads, {.modulo = true}, "the K/V head is h % kv_heads, not h / (heads / kv_heads)"},
         {!dv, {.delta_of_dout = true}, "delta is the sum of dO dO: dO is taken for O"},
         {p->softcap > 0 && !dv, {.no_slope = true}, "the softcap's derivative is missing"},
         {masked, {.no_mask = true}, "the mask is missing"},
@@ -189,7 +201,7 @@ static bool guess_slip(const scene *s, char *text, size_t size)
         {true, {.lse_times = 1.0 / log(2)}, "log-sum-exps are in units of log2 e, scores are not"},
     };
     const int32_t ways = p->kv_heads < p->heads ? FA_OTHER_HEADS : FA_GROUPED_HEADS;
-    const char *found = NULL;
+    const char *found = is_other_tensor(s) ? "dK and dV have changed places" : NULL;
     for (size_t i = 0; found == NULL && i < sizeof slips / sizeof *slips; i++)
         found = slips[i].possible && is_slip(s, &slips[i].slip) ? slips[i].text : NULL;
     for (int32_t way = 1; found == NULL && way < ways; way++)

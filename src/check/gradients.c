@@ -67,7 +67,7 @@ static void make_deltas(work *w, const double *forward)
     for (int64_t row = 0; row < rows; row++)
         for (int64_t i = row * dim; fa_problem_row(p, row).used && i < (row + 1) * dim; i++) {
             const double term = (double)w->dout[i] * (w->slip.delta_of_dout ? (double)w->dout[i] : forward[i]);
-            w->delta[row] += w->slip.no_delta ? 0.0 : term;
+            w->delta[row] += (1.0 + w->slip.delta_more) * term;
             w->delta_size[row] += fabs(term);
             w->delta_square[row] += term * term;
             w->base_delta[row] += w->dout[i] * fa_element_to_float(p->dtype, w->tensors->o[i]);
@@ -191,7 +191,7 @@ static void row_of_dq(const work *w, int64_t row, sums *dq)
     const fa_problem *p = w->problem;
     const fa_row at = fa_problem_row(p, row);
     const fa_keys keys = keys_of(w, &at);
-    const int32_t kv_head = at.head / (p->heads / p->kv_heads);
+    const int32_t kv_head = w->slip.modulo ? at.head % p->kv_heads : at.head / (p->heads / p->kv_heads);
     double weight = 0.0;
     for (int32_t key = keys.first; key < keys.end; key++) {
         const int64_t key_row = fa_problem_key_row(p, at.batch, kv_head, key);
@@ -210,9 +210,9 @@ static void row_of_dk_and_dv(const work *w, int64_t key_row, sums *dk, sums *dv)
     const fa_problem *p = w->problem;
     const fa_row key = fa_problem_key_at(p, key_row);
     const int32_t group = p->heads / p->kv_heads, dim_v = fa_problem_dim_v(p);
-    for (int32_t head = key.head * group; head < (key.head + 1) * group; head++) {
-        const int32_t number = head % group + 1;
-        const bool counts = number != w->slip.lost && (w->slip.only == 0 || number == w->slip.only);
+    for (int32_t n = 0; n < group; n++) {
+        const int32_t head = w->slip.modulo ? key.head + n * p->kv_heads : key.head * group + n;
+        const bool counts = n + 1 != w->slip.lost && (w->slip.only == 0 || n + 1 == w->slip.only);
         for (int32_t i = 0; counts && i < key.seq_q; i++) {
             const fa_row at = {.batch = key.batch, .head = head, .row = i, .seq_q = key.seq_q, .seq_kv = key.seq_kv};
             const fa_keys keys = keys_of(w, &at);

@@ -37,7 +37,8 @@ void fa_gradients_free(fa_gradients *gradients);
 
 /* A mistake, for a diagnosis; zeroed: none. */
 typedef struct fa_slip {
-    bool no_delta;                     /* dS = P dP */
+    double delta_more;                 /* so many times delta too much; -1: it is missing */
+    bool modulo;                       /* the K/V head is the head modulo kv_heads */
     bool delta_of_dout;                /* delta is the sum of dO dO */
     bool no_slope;                     /* the softcap's derivative is left out */
     bool no_mask;                      /* all keys of the sequence count */

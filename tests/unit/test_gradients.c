@@ -309,8 +309,10 @@ TEST(mistakes_are_named)
         int32_t tensor;
         double factor;
         const char *words;
-    } cases[] = {{{.no_delta = true}, FA_GRAD_DQ, 1, "delta is missing"},
-                 {{.no_delta = true}, FA_GRAD_DK, 1, "delta is missing"},
+    } cases[] = {{{.delta_more = -1}, FA_GRAD_DQ, 1, "delta is missing"},
+                 {{.delta_more = -2}, FA_GRAD_DK, 1, "delta is added"},
+                 {{.modulo = true}, FA_GRAD_DQ, 1, "h % kv_heads"},
+                 {{.modulo = true}, FA_GRAD_DV, 1, "h % kv_heads"},
                  {{.delta_of_dout = true}, FA_GRAD_DK, 1, "dO is taken for O"},
                  {{.no_slope = true}, FA_GRAD_DQ, 1, "the softcap's derivative is missing"},
                  {{.no_mask = true}, FA_GRAD_DV, 1, "the mask is missing"},
@@ -350,6 +352,8 @@ TEST(mistakes_are_named)
     const double *right = b.expected.of[FA_GRAD_DSINKS].exact;
     write_output(&b, FA_GRAD_DSINKS, (double[]){right[1], right[0], right[3], right[2], right[5], right[4]});
     assert_non_null(strstr(judge(&b, FA_GRAD_DSINKS).failure, "each head has that of another"));
+    write_output(&b, FA_GRAD_DV, b.expected.of[FA_GRAD_DK].exact);
+    assert_non_null(strstr(judge(&b, FA_GRAD_DV).failure, "dK and dV have changed places"));
 }
 
 /* What the plain kernel makes is compared in every tensor, row and column. */
