@@ -1258,11 +1258,8 @@ TEST(dump_and_load)
     assert_int_equal((size - want.q_count * 2) % 64, 0);
     assert_memory_equal(file, "\x93NUMPY\1\0", 8);
     holds(file + 10, "{'descr': '<f2', 'fortran_order': False, 'shape': (2, 2, 40, 32), }");
-    FREED char *lse = fa_format("%s/lse.npy", folder), *lse_file = NULL;
-    assert_int_equal(fa_read_file(lse, &lse_file, &size, &s->why), FA_PASS);
-    assert_int_equal((size - 160 * sizeof(float)) % 64, 0);
-    holds(lse_file + 10, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2, 40), }");
-    unlink(lse);
+    FREED char *lse = fa_format("%s/lse.npy", folder);
+    assert_int_equal(unlink(lse), 0); /* tests/cli/lse.bats reads it */
 
     s = make(WAY_TOUCH_K, WAY_NO_LIBRARY); /* what is wrong is dumped too */
     s->options.dump = folder;
@@ -1273,7 +1270,7 @@ TEST(dump_and_load)
     s = make(WAY_GOOD, WAY_NO_LIBRARY);
     s->options.load = folder;
     assert_int_equal(check(s), FA_PASS);
-    assert_int_equal(s->result.seeds, 1);
+    assert_true(s->result.seeds == 1 && s->result.verdicts[0].rows_checked == 2 * 2 * 40);
     s->problem.seq_q = 41;
     ends_with(fa_npy_load(&s->problem, folder, &got, &s->why), FA_USAGE, &s->why,
               "q.npy has shape (2, 2, 40, 32), want (2, 2, 41, 32)");
