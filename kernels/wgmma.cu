@@ -53,13 +53,17 @@ __device__ __forceinline__ void consume(const fa_params &p, const shared_layout 
 }
 
 /* An empty barrier of Q waits for every lane. */
-__device__ __forceinline__ void init_barriers(const shared_layout &at)
+__device__ __forceinline__ void init_barriers(const shared_layout &at, barriers &bars)
 {
     for (int i = 0; i < CONSUMERS * Q_STAGES; ++i) {
         mbarrier_init(at.q_full + 8 * i, 1);
         mbarrier_init(at.q_empty + 8 * i, 128);
     }
     init_kv_barriers(at, 4 * CONSUMERS, HAS_PAGES ? PAGE_WARPS : 1);
+#if ASKS_FOR_Q
+    mbarrier_init(smem_address(&bars.next_full), 1);
+    mbarrier_init(smem_address(&bars.next_empty), 1);
+#endif
     mbarrier_init_fence();
 }
 
@@ -95,7 +99,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
         tma_prefetch_map(&p.q_map);
         tma_prefetch_map(&p.k_map);
         tma_prefetch_map(&p.v_map);
-        init_barriers(at);
+        init_barriers(at, bars);
     }
     __syncthreads();
     const int warp = uniform_by_shuffle(threadIdx.x / 32), warpgroup = warp / 4;
@@ -105,7 +109,11 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
         produce_from_pages(p, at, &bars.tile[0][0], bars.tickets, scheduler_of(p, bars), warp);
 #else
         if (warp == 0 && elect_one())
-            produce(p, at, &bars.tile[0][0], scheduler_of(p, bars));
+            produce(p, at, bars, scheduler_of(p, bars));
+#if ASKS_FOR_Q
+        if (warp == 1)
+            ask_for_q(p, bars, threadIdx.x % 32);
+#endif
 #endif
     } else {
         setmaxnreg_inc<CONSUMER_REGISTERS>();

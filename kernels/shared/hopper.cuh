@@ -125,6 +125,12 @@ __device__ __forceinline__ void tma_prefetch_l2(const fa_tensor_map *map, int c0
                  : "memory");
 }
 
+/* A line of global memory to L2, beside TMA. */
+__device__ __forceinline__ void prefetch_l2(const void *line_g)
+{
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(line_g) : "memory");
+}
+
 /* Stores the box from shared memory, but nothing beyond the tensor. One thread stores, commits and waits. */
 __device__ __forceinline__ void tma_store(const fa_tensor_map *map, unsigned from_s, int c0, int c1, int c2, int c3)
 {

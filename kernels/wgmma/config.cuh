@@ -61,5 +61,9 @@ constexpr int LAUNCH_REGISTERS = 65536 / (BLOCK_THREADS * BLOCKS_PER_SM) / 8 * 8
 static_assert(FA_N / 2 + 32 <= LAUNCH_REGISTERS && O_REGS + 32 <= LAUNCH_REGISTERS,
               "warps: S or O of this n and dim does not fit the registers of a thread at launch");
 
+/* Rows that begin within a sector pass TMA at half its pace (studies/tma_rows.txt): then a warp beside the producer
+ * asks L2 for the next Q. */
+#define ASKS_FOR_Q (FA_DIM % 16 == 8 && FA_DIM > 192 && FA_FEATURES == 0 && !PACKED)
+
 /* With one buffer of Q the next Q comes late: then a tile's last P V goes before it, on its own. */
 constexpr bool PV_FIRST = Q_STAGES == 1;

@@ -11,6 +11,10 @@ struct barriers {
     u64 q_full[CONSUMERS][Q_STAGES], q_empty[CONSUMERS][Q_STAGES];
     u64 k_full[FA_STAGES], k_empty[FA_STAGES], v_full[FA_STAGES], v_empty[FA_STAGES];
     announced_tile tile[CONSUMERS][TILES_KNOWN]; /* the latest query tiles */
+#if ASKS_FOR_Q
+    u64 next_full, next_empty;
+    int4 next; /* the next query tile's first row, head and batch; the row is negative where there is none */
+#endif
 #if FA_FEATURES & FA_FEATURE_PAGED
     int tickets[2]; /* for the warps that load */
 #endif
@@ -108,6 +112,34 @@ __device__ __forceinline__ void prefetch_q(const fa_params &p, const block_tile 
                 tma_prefetch_l2(&p.q_map, box * BOX_COLS, from.row + 64 * w, tile.head, from.batch);
 }
 
+#if ASKS_FOR_Q
+/* Tells ask_for_q the next tile. phase: of the barrier that it empties. */
+__device__ __forceinline__ void tell_next(barriers &bars, const block_tile &next, bool more, unsigned phase)
+{
+    mbarrier_wait(smem_address(&bars.next_empty), phase);
+    bars.next = make_int4(more ? next.row0 : -1, next.head, next.seq.batch, 0);
+    mbarrier_arrive(smem_address(&bars.next_full));
+}
+
+/* A warp that does for Q of every next tile what prefetch_q does, a line of 128 bytes a lane. */
+__device__ __forceinline__ void ask_for_q(const fa_params &p, barriers &bars, int lane)
+{
+    constexpr int LINES = FA_DIM / 64 + 1;
+    for (unsigned phase = 0;; phase ^= 1) {
+        mbarrier_wait(smem_address(&bars.next_full), phase);
+        const int4 next = bars.next;
+        __syncwarp();
+        if (lane == 0)
+            mbarrier_arrive(smem_address(&bars.next_empty));
+        if (next.x < 0)
+            return;
+        const fa_element *q_g = query_rows(p.q, {next.z}, p.q_stride_b, p.q_stride_h, p.q_stride_s, next.y);
+        for (int i = lane; i < min(FA_M, p.seq_q - next.x) * LINES; i += 32)
+            prefetch_l2(q_g + (next.x + i / LINES) * p.q_stride_s + i % LINES * 64);
+    }
+}
+#endif
+
 /* The next ticket is drawn this many key tiles before a query tile ends. Drawn earlier, a block with a long tile would
  * claim the next long one while other blocks run out of work. Packed rows have short loops, alike: there it is drawn a
  * query tile ahead. */
@@ -126,10 +158,10 @@ __device__ __forceinline__ void load_keys(const fa_params &p, const shared_layou
 /* The producer, one thread. Key tiles come last to first. K runs one tile ahead of V, as the consumers use them. The
  * next tile is known before this one's last V is loaded, so the ticket's round trip and the divisions cost no time.
  * With two buffers of Q the next Q is loaded before that V, with one buffer after the next tile's first K. */
-__device__ __forceinline__ void produce(const fa_params &p, const shared_layout &at, announced_tile *tiles_s,
-                                        scheduler tiles)
+__device__ __forceinline__ void produce(const fa_params &p, const shared_layout &at, barriers &bars, scheduler tiles)
 {
     constexpr bool Q_EARLY = Q_STAGES > 1;
+    announced_tile *tiles_s = &bars.tile[0][0];
     pipeline_state q_to = {0, 0}, k_to = {0, 0}, v_to = {0, 0};
     block_tile tile;
     int count = 0;
@@ -160,8 +192,11 @@ __device__ __forceinline__ void produce(const fa_params &p, const shared_layout 
             early = tiles.draw();
         if (more && Q_EARLY)
             load_q(p, at, tiles_s, q_to, count + 1, next);
-        else if (!PACKED && more)
+        else if (!PACKED && more && !ASKS_FOR_Q)
             prefetch_q(p, next);
+#if ASKS_FOR_Q
+        tell_next(bars, next, more, count % 2 ^ 1);
+#endif
         load_keys<true>(p, at, v_to, last_row, tile, key0);
         tile = next;
     }
