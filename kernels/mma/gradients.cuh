@@ -49,7 +49,13 @@ __device__ __forceinline__ int dq_place(int row, int column, int columns)
 #ifndef DQ_BOX
 #define DQ_BOX 0
 #endif
-constexpr bool TRANSPOSED = DQ_BOX == 16, ALIGNED = DQ_BOX > 0; /* wgmma_backward takes rows on 16 bytes alone */
+#ifndef DQ_ALIGNED /* rows are on 16 bytes, always */
+#define DQ_ALIGNED (DQ_BOX > 0)
+#endif
+#ifndef DQ_BY_LANES /* in whole 8 rows: [2: the column, and 8 further on][2 rows][8 columns][4 pairs of rows] */
+#define DQ_BY_LANES false
+#endif
+constexpr bool TRANSPOSED = DQ_BOX == 16, ALIGNED = DQ_ALIGNED;
 /* Blocks of fa_before and fa_after that share a multiprocessor: their loads are what takes time. */
 constexpr int BLOCKS_AROUND = THREADS > 1152 ? 1 : 1152 / THREADS;
 
@@ -141,6 +147,8 @@ __device__ __forceinline__ void prepare_rows(const fa_params &p)
 __device__ __forceinline__ void round_transposed_dq(const fa_params &p)
 {
     const fa_i64 *of_dq = p.grad_stride[1];
+    [[maybe_unused]] const bool aligned =
+        ALIGNED || rows_aligned<8>(p.dq, HAS_VARLEN ? 0 : of_dq[0], of_dq[1], of_dq[2]);
     const int lane = threadIdx.x % WARP_SIZE, pair = lane % 8 / 2, half = lane % 2;
     for_each_row<WARP_SIZE, 8>(p, [&](const sequence &seq, int head, int eight, bool) {
         const gradient_rows rows = gradients_of(p, seq, head);
@@ -155,6 +163,11 @@ __device__ __forceinline__ void round_transposed_dq(const fa_params &p)
             float dq[2][8]; /* of two rows */
 #pragma unroll
             for (int j = 0; j < 8; ++j) {
+                if constexpr (DQ_BY_LANES) {
+                    const float *two_g = box_g + half * 64 + j * 4 + pair;
+                    dq[0][j] = count == 8 ? two_g[0] : 0, dq[1][j] = count == 8 ? two_g[32] : 0;
+                    continue;
+                }
                 const float2 two =
                     count == 8 ? *reinterpret_cast<const float2 *>(box_g + j * 16 + lane % 8 * 2) : make_float2(0, 0);
                 dq[0][j] = two.x, dq[1][j] = two.y;
@@ -167,8 +180,10 @@ __device__ __forceinline__ void round_transposed_dq(const fa_params &p)
                                      pack_elements(dq[r][2] * p.scale, dq[r][3] * p.scale),
                                      pack_elements(dq[r][4] * p.scale, dq[r][5] * p.scale),
                                      pack_elements(dq[r][6] * p.scale, dq[r][7] * p.scale)};
-                if (2 * pair + r < count)
+                if (2 * pair + r < count && ALIGNED)
                     st_global_16(to_g + r * of_dq[2] + column, words);
+                else if (2 * pair + r < count)
+                    store_chunk(to_g + r * of_dq[2] + column, words, aligned);
             }
         }
         if (DETERMINISTIC && lane < count)
@@ -223,26 +238,6 @@ __device__ __forceinline__ void sum_dsinks(const fa_params &p)
                 sum += parts_s[warp];
             p.dsinks[head] = sum;
         }
-    }
-}
-
-/* Where a lane finds a fragment: lane_at is that of step 0 and band 0. */
-template <class ROW>
-__device__ __forceinline__ smem_addr fragment(smem_addr lane_at, int step, int band)
-{
-    constexpr int PATTERNS = ROW::PATTERNS;
-    return xor_address(lane_at, step % PATTERNS * 32) + step / PATTERNS * PATTERNS * 32 + band * 16 * ROW::ROW_BYTES;
-}
-
-/* A pair of neighbouring columns. */
-__device__ __forceinline__ void store_pair(fa_element *to_g, float a, float b)
-{
-    const unsigned pair = pack_elements(a, b);
-    if (reinterpret_cast<unsigned long long>(to_g) % 4 == 0) {
-        *reinterpret_cast<unsigned *>(to_g) = pair;
-    } else {
-        reinterpret_cast<unsigned short *>(to_g)[0] = static_cast<unsigned short>(pair);
-        reinterpret_cast<unsigned short *>(to_g)[1] = static_cast<unsigned short>(pair >> 16);
     }
 }
 

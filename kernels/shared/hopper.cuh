@@ -159,14 +159,6 @@ __device__ __forceinline__ void bulk_wait_done() { asm volatile("cp.async.bulk.w
 /* Ordinary stores to shared memory before it are seen by TMA and wgmma after it. */
 __device__ __forceinline__ void fence_async_proxy() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
-/* Four 8 x 8 matrices to shared memory; lane 8 i + r gives the address of row r of matrix i. */
-__device__ __forceinline__ void stmatrix_x4_at(unsigned row_s, const unsigned (&r)[4])
-{
-    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(row_s), "r"(r[0]), "r"(r[1]),
-                 "r"(r[2]), "r"(r[3])
-                 : "memory");
-}
-
 /* The same, each matrix transposed: lane 8 i + r gives the address of column r of matrix i. */
 __device__ __forceinline__ void stmatrix_x4_trans_at(unsigned column_s, const unsigned (&r)[4])
 {
