@@ -12,7 +12,8 @@
  *   Their dO and rows' numbers come by cp.async.
  * Loads: a third warpgroup brings Q, K, V and dO by TMA.
  * Blocks: where they are about equally long, one a multiprocessor goes through them; loads of the next begin while dK
- *   and dV leave.
+ *   and dV leave. Under a causal window of at most 128 keys (WHOLE_ROWS) it goes from keys to the next ones, and has
+ *   whole rows of dQ, without sums in the workspace.
  * Around it: fa_before and fa_after of mma/gradients.cuh.
  * Builds on: mma_backward, wgmma.
  * Splits: where blocks are few, a cluster of them shares a K/V head's keys. Each has a part of the query tiles, and at
@@ -34,10 +35,21 @@ FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = SMEM_BYTES, .grid = FA_
                .serves = FA_FEATURE_VARLEN | FA_FEATURE_WINDOW | FA_FEATURE_CHUNK | FA_FEATURE_SOFTCAP |
                          FA_FEATURE_SINK | FA_FEATURE_ALIBI | FA_FEATURE_DIM_V | FA_FEATURE_BACKWARD |
                          FA_FEATURE_DETERMINISTIC,
-               .needs = FA_NEEDS_ALIGNED);
+               .needs = FA_NEEDS_ALIGNED, .post_grid = WHOLE_ROWS ? 1024 : 0); /* mostly idle there */
 
 /* Steps of dV that begin before dS is made, where registers are left. */
 constexpr int EARLY_STEPS = M == 64 && !LATE_DOUT ? 4 : 0;
+
+/* While products run the next tile's barrier is tested, and the tile is found. */
+constexpr bool TEST_EARLY = M == 128 && !WHOLE_ROWS, NEXT_EARLY = TEST_EARLY || (ZIGZAG && !SHARED_KEYS);
+
+__device__ __forceinline__ void advance_early(query_loop &next, const key_block &block)
+{
+    if constexpr (NEXT_EARLY) {
+        advance(next, block);
+        asm volatile("" : "+r"(next.head), "+r"(next.tile), "+r"(next.left)); /* not later */
+    }
+}
 
 /* dO and delta, where they have barriers of their own. */
 __device__ __forceinline__ void wait_for_dout(const shared_layout &at, const query_loop &loop)
@@ -51,14 +63,15 @@ __device__ __forceinline__ void wait_for_dout(const shared_layout &at, const que
 /* The products of a query tile, all its queries at once: dP^T runs under the exponentials, dV while dS is made or
  * shared, dK while dQ leaves. dS has two buffers. LATE_DOUT: S^T begins without dO, dK when dV has ended. */
 __device__ __forceinline__ void consume_tile(const fa_params &p, const key_block &block, consumer_state &w,
-                                             const query_loop &loop, const shared_layout &at, const head_scores &scores,
-                                             unsigned char *smem)
+                                             const query_loop &loop, query_loop &next, const shared_layout &at,
+                                             const head_scores &scores, unsigned char *smem)
 {
     const unsigned q_at = at.base + q_of(loop), own_keys = w.group * 64 * BOX_ROW_BYTES;
     const unsigned numbers_at = at.base + numbers_of(loop);
     const int row0 = loop.tile * M;
     float dp[M / 2], lse2[M / 4], delta[M / 4];
-    mbarrier_wait(at.full_bar + 8 * stage_of(loop), phase_of(loop));
+    if (!TEST_EARLY || !w.landed)
+        mbarrier_wait(at.full_bar + 8 * stage_of(loop), phase_of(loop));
     fence_operand(w.s);
     fence_operand(dp);
     wgmma_fence();
@@ -68,6 +81,7 @@ __device__ __forceinline__ void consume_tile(const fa_params &p, const key_block
             read_numbers(lse2, numbers_at, i, w.thread);
     });
     wgmma_commit();
+    advance_early(next, block);
     wait_for_dout(at, loop);
     issue_scores<v_row::DIM16>(dp, at.base + V_AT + own_keys, q_at + Q_BYTES, [] {});
     wgmma_commit();
@@ -126,10 +140,9 @@ __device__ __forceinline__ void consume_tile(const fa_params &p, const key_block
     wgmma_wait<1>(); /* for dQ */
     fence_operand(dq);
     fence_operand(w.dv);
-    begin_part(loop.count == 0, w.group);
-    put_transposed_dq(dq, smem + DQ_AT + w.group * DQ_BYTES + w.warp * (DQ_BYTES / 4),
-                      block.seq.seq_q - row0 - (BY_COLUMNS ? 0 : w.group * DQ_ROWS));
-    end_part(w.group);
+    if (TEST_EARLY)
+        w.landed = mbarrier_test_wait(at.full_bar + 8 * stage_of(next), phase_of(next));
+    put_dq(dq, p, block, loop, w, smem);
     wgmma_wait<0>();
     fence_operand(w.dk);
     release(at.empty_bar + 8 * stage_of(loop), w.thread);
@@ -149,11 +162,14 @@ __device__ __forceinline__ void consume(const fa_params &p, key_block &block, co
     asm volatile("" : "+f"(scores.scale_log2)); /* not computed again for each tile */
 #pragma unroll 1
     while (loop.left > 0) {
+        query_loop next = loop;
         if constexpr (WIDE)
             consume_wide_tile(p, block, w, loop, at, scores, smem);
         else
-            consume_tile(p, block, w, loop, at, scores, smem);
-        advance(loop, block);
+            consume_tile(p, block, w, loop, next, at, scores, smem);
+        if (!NEXT_EARLY)
+            advance(next, block);
+        loop = next;
         if (CHANGES_SCORES && (ZIGZAG || loop.tile == block.begin)) /* the next head */
             scores = scores_of_head(p, block.seq, loop.head);
     }
@@ -164,6 +180,8 @@ __device__ __forceinline__ void consume(const fa_params &p, key_block &block, co
         store_shares(p, block, at.base);
         return;
     }
+    if (has_whole_rows(p) && block.begin * M != block.key0) /* the halo: dK and dV are another block's */
+        return;
     if constexpr (PERSISTENT) { /* again, as registers were short */
         asm volatile("" : "+r"(block_at));
         find_block(block, p, block_at & ~KEYS_PHASE);

@@ -11,7 +11,7 @@
 #include "shared/score.cuh"
 
 constexpr bool DETERMINISTIC = (FA_FEATURES & FA_FEATURE_DETERMINISTIC) != 0;
-constexpr int WORKSPACE_BYTES_PER_ROW = DIM16 * 4 + 12;
+constexpr int WORKSPACE_BYTES_PER_ROW = DIM16 * 4 + 12, MANY_TILES = 32; /* of keys: their turns take long */
 
 /* The rows of one query head of a sequence. */
 struct gradient_rows {
@@ -58,6 +58,15 @@ __device__ __forceinline__ int dq_place(int row, int column, int columns)
 constexpr bool TRANSPOSED = DQ_BOX == 16, ALIGNED = DQ_ALIGNED;
 /* Blocks of fa_before and fa_after that share a multiprocessor: their loads are what takes time. */
 constexpr int BLOCKS_AROUND = THREADS > 1152 ? 1 : 1152 / THREADS;
+
+/* WHOLE_ROWS: under a causal window of at most a tile of keys, two neighbouring tiles of keys are all that a query tile
+ * sees. A block that goes from key tile to key tile has whole dQ, and rounds it itself. */
+constexpr bool WHOLE_ROWS = TRANSPOSED && FA_M == 128 && FA_N == 128 && FA_CAUSAL && HAS_WINDOW && !HAS_CHUNK &&
+                            !HAS_VARLEN && !DETERMINISTIC && FA_SPLITS == 1;
+__device__ __forceinline__ bool has_whole_rows(const fa_params &p)
+{
+    return WHOLE_ROWS && p.window_left > 0 && p.window_left <= FA_N && p.seq_q == p.seq_kv && p.heads == p.kv_heads;
+}
 
 /* From where plain rows have a sum of dQ. A kernel that defines DQ_BOX has a box of [rows of all heads][columns] for
  * each so many columns: a tile's rows of a box are one piece of memory. */
@@ -107,7 +116,7 @@ __device__ __forceinline__ void read_elements(float (&f)[8], const fa_element *s
         f[i] = static_cast<float>(src_g[i]);
 }
 
-__device__ __forceinline__ void prepare_rows(const fa_params &p)
+extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, BLOCKS_AROUND) fa_before(const __grid_constant__ fa_params p)
 {
     constexpr int GROUP = 8;
     const fa_i64 *of_dout = p.grad_stride[0];
@@ -131,7 +140,7 @@ __device__ __forceinline__ void prepare_rows(const fa_params &p)
         delta = warp_sum<GROUP>(delta);
         if (!exists)
             return;
-        for (int col = lane * 4; col < DIM16; col += GROUP * 4)
+        for (int col = lane * 4; col < DIM16 && !has_whole_rows(p); col += GROUP * 4)
             st_global_16(rows.dq_g + row * static_cast<fa_i64>(DIM16) + col + dq_moved(rows, row, col),
                          make_uint4(0, 0, 0, 0));
         if (lane == 0) {
@@ -250,9 +259,9 @@ struct key_block {
 
 /* False: no work. FA_SPLITS blocks in a row have the same keys.
  * DETERMINISTIC: the last keys of a head first. So a block waits only for blocks before it (turn_of). As many heads as
- * fill the multiprocessors go side by side. Their blocks end in the order in which the next ones begin, so only the
- * first ones wait. order: changes a block's K/V head and tile, of so many, where they are not deterministic.
- * GIVEN: the given-th of so many blocks, without splits. */
+ * fill the multiprocessors go side by side, or twice as many. Their blocks end in the order in which the next ones
+ * begin, so only the first ones wait. order: changes a block's K/V head and tile, of so many, where they are not
+ * deterministic. GIVEN: the given-th of so many blocks, without splits. */
 template <bool GIVEN = false, class ORDER>
 __device__ __forceinline__ bool find_keys(key_block &block, const fa_params &p, const ORDER &order, unsigned blocks = 0,
                                           unsigned given = 0)
@@ -263,8 +272,8 @@ __device__ __forceinline__ bool find_keys(key_block &block, const fa_params &p, 
     unsigned unit = at / tiles;
     int tile = at - unit * tiles;
     if constexpr (DETERMINISTIC) {
-        const unsigned side = max(1u, p.sm_count / (tiles * FA_SPLITS)), first = at / (side * tiles) * side;
-        const unsigned i = at - first * tiles, count = min(side, heads - first);
+        const unsigned side = max(1u, (TRANSPOSED && tiles > MANY_TILES ? 2 : 1) * p.sm_count / (tiles * FA_SPLITS));
+        const unsigned first = at / (side * tiles) * side, i = at - first * tiles, count = min(side, heads - first);
         unit = first + i % count, tile = tiles - 1 - i / count;
     } else {
         order(heads, tiles, at, unit, tile);
@@ -375,17 +384,12 @@ __device__ __forceinline__ void wait_for_turn(const unsigned *turn_g, unsigned t
     }
 }
 
-extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, BLOCKS_AROUND) fa_before(const __grid_constant__ fa_params p)
-{
-    prepare_rows(p);
-}
-
 extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, BLOCKS_AROUND) fa_after(const __grid_constant__ fa_params p)
 {
-    if constexpr (TRANSPOSED)
-        round_transposed_dq(p);
-    else
+    if (!TRANSPOSED)
         round_dq(p);
+    else if (!has_whole_rows(p))
+        round_transposed_dq(p);
     if constexpr (HAS_SINK)
         sum_dsinks(p);
 }

@@ -79,9 +79,15 @@ struct query_loop {
     int start;      /* count, of the block's first tile */
 };
 
-/* With ZIGZAG: so many heads on. */
+/* With ZIGZAG: so many heads on. With n 128 a block without splits goes on by one, without a branch. */
 __device__ __forceinline__ void move(query_loop &loop, const key_block &block, int heads)
 {
+    if constexpr (!SHARED_KEYS && SPLITS == 1) {
+        const bool last = loop.head + heads == (block.kv_head + 1) * static_cast<int>(loop.group);
+        loop.tile += last ? (block.up ? 1 : -1) : 0;
+        loop.head += heads - (last ? static_cast<int>(loop.group) : 0);
+        return;
+    }
     for (loop.head += heads; loop.head >= (block.kv_head + 1) * static_cast<int>(loop.group);)
         loop.head -= loop.group, loop.tile += block.up ? 1 : -1;
 }
@@ -113,11 +119,18 @@ __device__ __forceinline__ void advance(query_loop &loop, const key_block &block
     loop.count++;
 }
 
-/* Of the rings of Q and dO. */
-__device__ __forceinline__ int stage_of(const query_loop &loop) { return loop.count % STAGES; }
-__device__ __forceinline__ unsigned phase_of(const query_loop &loop) { return loop.count / STAGES & 1; }
-__device__ __forceinline__ int dout_stage_of(const query_loop &loop) { return loop.count % DO_STAGES; }
-__device__ __forceinline__ unsigned dout_phase_of(const query_loop &loop) { return loop.count / DO_STAGES & 1; }
+/* Of the rings of Q and dO. With tiles of 128 rows a remainder needs to know that it is not negative. */
+__device__ __forceinline__ auto count_of(const query_loop &loop)
+{
+    if constexpr (M == 128)
+        return static_cast<unsigned>(loop.count);
+    else
+        return loop.count;
+}
+__device__ __forceinline__ int stage_of(const query_loop &loop) { return count_of(loop) % STAGES; }
+__device__ __forceinline__ unsigned phase_of(const query_loop &loop) { return count_of(loop) / STAGES & 1; }
+__device__ __forceinline__ int dout_stage_of(const query_loop &loop) { return count_of(loop) % DO_STAGES; }
+__device__ __forceinline__ unsigned dout_phase_of(const query_loop &loop) { return count_of(loop) / DO_STAGES & 1; }
 
 /* From empty_bar on: a stage of dO has landed; 8 DO_STAGES on: it has been used. */
 __device__ __forceinline__ int dout_bar_of(const query_loop &loop) { return 8 * (STAGES + dout_stage_of(loop)); }
@@ -125,7 +138,7 @@ __device__ __forceinline__ int dout_bar_of(const query_loop &loop) { return 8 * 
 /* Where a tile's Q, dO, dS and numbers are: log-sum-exp, then delta. */
 __device__ __forceinline__ unsigned q_of(const query_loop &loop) { return Q_AT + stage_of(loop) * Q_STEP; }
 __device__ __forceinline__ unsigned dout_of(const query_loop &loop) { return DO_AT + dout_stage_of(loop) * DO_STEP; }
-__device__ __forceinline__ unsigned ds_of(const query_loop &loop) { return DS_AT + loop.count % 2 * DS_BYTES; }
+__device__ __forceinline__ unsigned ds_of(const query_loop &loop) { return DS_AT + count_of(loop) % 2 * DS_BYTES; }
 __device__ __forceinline__ int numbers_of(const query_loop &loop) { return ROWS_AT + dout_stage_of(loop) * M * 8; }
 
 /* dO of a tile, swizzled as TMA does it, and the rows' numbers; what is not there is 0. */

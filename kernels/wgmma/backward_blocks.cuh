@@ -58,17 +58,29 @@ __device__ __forceinline__ bool find_block(key_block &block, const fa_params &p,
     return true;
 }
 
-/* f(block, loop, at) for the block, or PERSISTENT for one after the other: the at-th, with FLAGS that f sets. */
+/* f(block, loop, at) for the block, or PERSISTENT for one after the other: the at-th, with FLAGS that f sets. With
+ * whole rows they are neighbours, and the first is a halo: what the keys before give to the first rows. */
 template <unsigned FLAGS = 0, class F>
 __device__ __forceinline__ void for_each_block(const fa_params &p, key_block &block, const F &f)
 {
-    unsigned at = blockIdx.x;
+    unsigned at = blockIdx.x, end = 0, step = gridDim.x;
+    bool halo = false;
+    const bool whole = has_whole_rows(p);
+    if (whole) {
+        const unsigned tiles = ceil_div(p.seq_kv, N), all = p.batch * p.kv_heads * tiles, share = all / gridDim.x;
+        const unsigned more = all - share * gridDim.x;
+        at = blockIdx.x * share + min(blockIdx.x, more), end = at + share + (blockIdx.x < more), step = 1;
+        halo = at % tiles != 0;
+        at -= halo;
+    }
     query_loop loop = {};
     do {
-        if (PERSISTENT && !find_block(block, p, at & ~FLAGS))
+        if (PERSISTENT && ((whole && (at & ~FLAGS) == end) || !find_block(block, p, at & ~FLAGS)))
             return;
+        if (WHOLE_ROWS && halo)
+            block.begin++, halo = false;
         loop = first_query_tile(p, block, loop.count);
         f(block, loop, at);
-        at += gridDim.x;
+        at += WHOLE_ROWS ? step : gridDim.x;
     } while (PERSISTENT);
 }

@@ -77,6 +77,48 @@ __device__ __forceinline__ void put_transposed_dq(const float (&dq)[REGISTERS], 
     }
 }
 
+/* With whole rows: a warp's 16 columns of dQ^T are kept for the next keys, or with what was kept they are dQ, and leave
+ * by sectors. */
+template <int REGISTERS>
+__device__ __forceinline__ void put_whole_dq(float (&dq)[REGISTERS], const fa_params &p, const key_block &block,
+                                             unsigned char *warp_s, const query_loop &loop, int row0, int warp)
+{
+    const fa_i64 *of_dq = p.grad_stride[1];
+    const int lane = threadIdx.x % 32, column = warp * 16 + lane % 2 * 8;
+    fa_element *rows_g =
+        query_rows(p.dq, block.seq, of_dq[0], of_dq[1], of_dq[2], loop.head) + row0 * of_dq[2] + column;
+    if (loop.tile * M != block.key0) {
+        put_transposed_dq(dq, warp_s, 2 * REGISTERS);
+        return;
+    }
+#pragma unroll
+    for (int i = 0; block.key0 > 0 && i < REGISTERS / 4; ++i) {
+        const float4 kept = *reinterpret_cast<const float4 *>(warp_s + i * 512 + lane * 16);
+        dq[4 * i] += kept.x, dq[4 * i + 1] += kept.y, dq[4 * i + 2] += kept.z, dq[4 * i + 3] += kept.w;
+    }
+    __syncwarp();
+    const unsigned at = smem_address(warp_s);
+#pragma unroll
+    for (int i = 0; i < REGISTERS / 8; ++i) {
+        unsigned pairs[4];
+#pragma unroll
+        for (int j = 0; j < 4; ++j)
+            pairs[j] = pack_elements(dq[8 * i + 2 * j] * p.scale, dq[8 * i + 2 * j + 1] * p.scale);
+        const int row = i * 16 + lane / 16 * 8 + lane % 8;
+        stmatrix_x4_trans_at(at + row * 32 + (lane / 8 ^ lane / 4) % 2 * 16, pairs);
+    }
+    __syncwarp();
+#pragma unroll
+    for (int i = 0; i < REGISTERS / 8; ++i) {
+        const int row = i * 16 + lane / 2;
+        uint4 chunk;
+        ld_shared_16_at(chunk, at + row * 32 + (lane ^ row / 4) % 2 * 16);
+        if (row0 + row < p.seq_q && column < FA_DIM)
+            st_global_16(rows_g + row * of_dq[2], chunk);
+    }
+    __syncwarp();
+}
+
 /* Around a warpgroup's part of dQ in shared memory: the tile before was sent; this one may be. */
 __device__ __forceinline__ void begin_part(bool first, int group)
 {
@@ -94,10 +136,13 @@ __device__ __forceinline__ void end_part(int group)
  * of WIDE's third part half of the rows. With --deterministic a tile waits for so many turns of tiles of keys. */
 __device__ __forceinline__ void send_dq(const fa_params &p, const key_block &block, query_loop &loop, unsigned dq_at)
 {
+    if (has_whole_rows(p))
+        return;
     const int lane = threadIdx.x % 32, seq_q = block.seq.seq_q;
     const gradient_rows rows = gradients_of(p, block.seq, loop.head, block.kv_head, loop.group);
     float *head_g = rows.dq_g + lane % 4 * 16 + dq_moved(rows, 0, lane % 4 * 16);
     unsigned *turn_g = rows.turn_g;
+    [[maybe_unused]] bool come = false; /* the tile's turn */
 #pragma unroll 1
     for (; loop.left > 0; advance(loop, block)) {
         const int row0 = loop.tile * M;
@@ -105,7 +150,7 @@ __device__ __forceinline__ void send_dq(const fa_params &p, const key_block &blo
             bar_arrive(BAR_DQ + 2 + group, 128 + 32);
         if (DETERMINISTIC) {
             const unsigned turns = turn_of(p, block, row0);
-            if (lane == 0 && turns > 0)
+            if (lane == 0 && turns > 0 && !come)
                 wait_for_turn(turn_g + row0, turns);
             __syncwarp();
         }
@@ -132,6 +177,9 @@ __device__ __forceinline__ void send_dq(const fa_params &p, const key_block &blo
         for (int group = 0; !PERSISTENT && group < 2 && loop.left > 1; ++group)
             bar_arrive(BAR_DQ + 2 + group, 128 + 32);
         if (DETERMINISTIC) {
+            /* A look at the next tile's turn takes as long as half of a reduction. */
+            if (lane == 0 && block.seq.seq_kv > MANY_TILES * N)
+                come = loop.tile + 1 < block.end && load_acquire(turn_g + row0 + M) >= turn_of(p, block, row0 + M);
             if (lane < (WIDE ? 8 : 4))
                 bulk_wait_done();
             __syncwarp();

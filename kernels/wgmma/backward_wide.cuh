@@ -6,11 +6,28 @@
 /* 16s of a part of a tile, and of log-sum-exps that are read at once. */
 constexpr int PART_16S = M / (WIDE ? 32 : 16), NUMBERS_AHEAD = M == 128 ? 4 : PART_16S;
 
-/* What a warpgroup that computes holds: s is S^T. */
+/* What a warpgroup that computes holds: s is S^T. landed: the tile has, as a test said that did not wait. */
 struct consumer_state {
     float dk[DIM_PAD / 2], dv[DIM_PAD_V / 2], s[M / 2];
     int group, warp, thread;
+    bool landed;
 };
+
+/* Where a warpgroup's part of dQ goes: to the warp that sends it, or to the block's own rows. */
+template <int REGISTERS>
+__device__ __forceinline__ void put_dq(float (&dq)[REGISTERS], const fa_params &p, const key_block &block,
+                                       const query_loop &loop, const consumer_state &w, unsigned char *smem)
+{
+    unsigned char *warp_s = smem + DQ_AT + w.group * DQ_BYTES + w.warp * (DQ_BYTES / 4);
+    const int row0 = loop.tile * M + (BY_COLUMNS ? 0 : w.group * DQ_ROWS);
+    if (has_whole_rows(p)) {
+        put_whole_dq(dq, p, block, warp_s, loop, row0, w.warp);
+    } else {
+        begin_part(loop.count == 0, w.group);
+        put_transposed_dq(dq, warp_s, block.seq.seq_q - row0);
+        end_part(w.group);
+    }
+}
 
 /* The lane's four of a tile's numbers, of 16 rows. */
 __device__ __forceinline__ void read_numbers(float (&to)[M / 4], unsigned numbers_at, int sixteen, int thread)
