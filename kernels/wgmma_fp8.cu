@@ -4,7 +4,8 @@
  *   transposes V in shared memory: ldmatrix transposes pairs of bytes, a byte permute parts them, stmatrix stores rows
  *   of keys. The keys of such a row stand in the order in which a thread holds the probabilities. Two or three
  *   consumer warpgroups own 64 query rows each. They take turns at [P V of a tile, Q K^T of the next], so that one's
- *   exponentials run under another's products. Registers for three suffice up to 128 columns of V.
+ *   exponentials run under another's products. Registers for three suffice up to 128 columns of V. At dim 128 blocks
+ *   are persistent (wgmma/fp8_tickets.cuh), unless lengths, windows or chunks are given.
  * Softmax and sums: as mma_fp8. P V of a tile starts from zero and is added to O in FP32.
  * Builds on: mma_fp8, wgmma.   Knobs: M, N, STAGES.
  * Shared memory: Q, STAGES slots of K, two of V as it comes, STAGES of V transposed, barriers.
@@ -34,26 +35,39 @@ constexpr int DIM_N = larger(64, FA_DIM_V <= 128 ? ceil_div(FA_DIM_V, 16) * 16 :
 constexpr int PART_COLS = DIM_N > 128 ? DIM_N / 2 : DIM_N;
 constexpr int Q_BYTES = 64 * BOXES * ROW_BYTES, K_BYTES = N * BOXES * ROW_BYTES, RAW_BYTES = N * BOXES_V * ROW_BYTES;
 constexpr int V_BYTES = DIM_N * N; /* transposed: rows of N keys */
-constexpr int BARRIERS = 1 + 4 * STAGES + RAW_STAGES;
 /* Named barriers: the producer's; the turns of the consumers, from BAR_TURN on. */
 constexpr int BAR_PRODUCER = 1, BAR_TURN = 2;
 /* Whether a turn is over when its products are issued: the next ones stand in line, so the tensor cores do not idle
  * while a turn changes hands. Up to dim 64 exponentials take longer than products. There a turn lasts until its
  * products are done, which keeps the consumers apart. */
 constexpr bool PASSES_EARLY = FA_DIM > 64;
-constexpr int K_AT = CONSUMERS * Q_BYTES, RAW_AT = K_AT + STAGES * K_BYTES, V_AT = RAW_AT + RAW_STAGES * RAW_BYTES;
-constexpr int BARS_AT = V_AT + STAGES * V_BYTES;
+/* Whether blocks take several tiles of queries (wgmma/fp8_tickets.cuh). Q of the next is loaded early where it fits. */
+constexpr bool TICKETS = FA_DIM == 128 && FA_DIM_V == 128 && M - 64 <= N && !HAS_VARLEN && !HAS_FIRST_KEY;
+constexpr int TRANSPOSERS = TICKETS ? 3 : 4; /* warps of the producer; with tickets the fourth loads */
+constexpr int RINGS_BYTES = STAGES * (K_BYTES + V_BYTES) + RAW_STAGES * RAW_BYTES;
+constexpr int Q_STAGES = TICKETS && 2 * CONSUMERS * Q_BYTES + RINGS_BYTES <= 224 * 1024 ? 2 : 1;
+constexpr int K_AT = Q_STAGES * CONSUMERS * Q_BYTES, RAW_AT = K_AT + STAGES * K_BYTES;
+constexpr int V_AT = RAW_AT + RAW_STAGES * RAW_BYTES, BARS_AT = V_AT + STAGES * V_BYTES;
+constexpr int BARRIERS = 1 + 4 * STAGES + RAW_STAGES + (TICKETS ? 2 * Q_STAGES - 1 + RAW_STAGES : 0);
+constexpr int WORDS_AT = BARS_AT + 8 * BARRIERS, WORDS = TICKETS ? 3 * Q_STAGES + RAW_STAGES : 0;
 
-FA_KERNEL_INFO(.threads = BLOCK_THREADS, .smem_dynamic_bytes = BARS_AT + 8 * BARRIERS + 1024 - 16, .tma_q_rows = 64,
-               .tma_k_rows = N, .tma_v_rows = N, .tma_cols = ROW_BYTES / 2, .writes_lse = FA_LSE,
+FA_KERNEL_INFO(.threads = BLOCK_THREADS, .smem_dynamic_bytes = WORDS_AT + 4 * WORDS + 1024 - 16,
+               .grid = TICKETS ? FA_GRID_PERSISTENT : FA_GRID_TILES, .blocks_per_sm = TICKETS,
+               .workspace_bytes_fixed = TICKETS ? 8 : 0, .tma_q_rows = 64, .tma_k_rows = N, .tma_v_rows = N,
+               .tma_cols = ROW_BYTES / 2, .writes_lse = FA_LSE,
                .serves = FA_FEATURE_VARLEN | FA_FEATURE_WINDOW | FA_FEATURE_CHUNK | FA_FEATURE_SOFTCAP |
                          FA_FEATURE_SINK | FA_FEATURE_ALIBI | FA_FEATURE_DIM_V | FA_FEATURE_FP8);
 
 /* Where everything lies in shared memory. */
 struct shared_layout {
+    static constexpr int EARLY = 1 + 4 * STAGES + RAW_STAGES; /* the first barrier that tickets need */
     unsigned base_s;
     __device__ __forceinline__ unsigned bar(int i) const { return base_s + BARS_AT + 8 * i; }
-    __device__ __forceinline__ unsigned q_full() const { return bar(0); }
+    __device__ __forceinline__ unsigned q_full(int i) const { return bar(i == 0 ? 0 : EARLY + i - 1); }
+    __device__ __forceinline__ unsigned q_empty(int i) const { return bar(EARLY + Q_STAGES - 1 + i); }
+    __device__ __forceinline__ unsigned raw_empty(int i) const { return bar(EARLY + 2 * Q_STAGES - 1 + i); }
+    __device__ __forceinline__ unsigned place(int i) const { return base_s + WORDS_AT + 12 * i; } /* of Q's tile */
+    __device__ __forceinline__ unsigned more(int i) const { return place(Q_STAGES) + 4 * i; } /* is there such a V? */
     __device__ __forceinline__ unsigned raw_full(int i) const { return bar(1 + i); }
     __device__ __forceinline__ unsigned k_full(int i) const { return bar(1 + RAW_STAGES + i); }
     __device__ __forceinline__ unsigned k_empty(int i) const { return bar(1 + RAW_STAGES + STAGES + i); }
@@ -67,13 +81,20 @@ struct shared_layout {
 
 __device__ __forceinline__ void init_barriers(const shared_layout &at)
 {
-    mbarrier_init(at.q_full(), 1);
-    for (int i = 0; i < RAW_STAGES; ++i)
+    for (int i = 0; i < Q_STAGES; ++i) {
+        mbarrier_init(at.q_full(i), 1);
+        if (TICKETS)
+            mbarrier_init(at.q_empty(i), 4 * CONSUMERS);
+    }
+    for (int i = 0; i < RAW_STAGES; ++i) {
         mbarrier_init(at.raw_full(i), 1);
+        if (TICKETS)
+            mbarrier_init(at.raw_empty(i), 32 * TRANSPOSERS);
+    }
     for (int i = 0; i < STAGES; ++i) {
         mbarrier_init(at.k_full(i), 1);
-        mbarrier_init(at.k_empty(i), 4 * CONSUMERS); /* a lane of every consumer warp */
-        mbarrier_init(at.v_full(i), 128);            /* every thread of the producer, after its proxy fence */
+        mbarrier_init(at.k_empty(i), 4 * CONSUMERS);   /* a lane of every consumer warp */
+        mbarrier_init(at.v_full(i), 32 * TRANSPOSERS); /* every thread, after its proxy fence */
         mbarrier_init(at.v_empty(i), 4 * CONSUMERS);
     }
     mbarrier_init_fence();
@@ -83,6 +104,13 @@ __device__ __forceinline__ void init_barriers(const shared_layout &at)
 struct key_tiles {
     int first_key, count, kv_head;
 };
+
+__device__ __forceinline__ key_tiles keys_of_tile(const fa_params &p, const query_tile &tile)
+{
+    const int first_key = tile.first_key / N * N;
+    return {first_key, tile.keys > first_key ? ceil_div(tile.keys - first_key, N) : 0,
+            tile.head / (p.heads / p.kv_heads)};
+}
 
 /* Coordinates of a box: with lengths a map ends where the sequence does (fa_kernel_info). */
 __device__ __forceinline__ int row_of_map(int longest, int length, int row)
@@ -100,14 +128,16 @@ __device__ __forceinline__ void load_boxes(unsigned to_s, const fa_tensor_map *m
         tma_load(to_s + box * ROWS * ROW_BYTES, map, bar, box * ROW_BYTES, row, head, batch);
 }
 
-__device__ __forceinline__ void load_queries(const shared_layout &at, const fa_params &p, const query_tile &tile)
+__device__ __forceinline__ void load_queries(const shared_layout &at, const fa_params &p, const query_tile &tile,
+                                             int slot = 0)
 {
     /* With lengths no box is out of bounds as a whole. */
     const int parts = HAS_VARLEN ? ceil_div(tile.rows, 64) : CONSUMERS;
-    mbarrier_arrive_expect(at.q_full(), parts * Q_BYTES);
+    mbarrier_arrive_expect(at.q_full(slot), parts * Q_BYTES);
     for (int i = 0; i < parts; ++i)
-        load_boxes<64, BOXES>(at.q(i), &p.q_map, at.q_full(), row_of_map(p.seq_q, tile.seq.seq_q, tile.row0 + 64 * i),
-                              tile.head, HAS_VARLEN ? tile.seq.first_q + tile.seq.seq_q : tile.seq.batch);
+        load_boxes<64, BOXES>(at.q(slot * CONSUMERS + i), &p.q_map, at.q_full(slot),
+                              row_of_map(p.seq_q, tile.seq.seq_q, tile.row0 + 64 * i), tile.head,
+                              HAS_VARLEN ? tile.seq.first_q + tile.seq.seq_q : tile.seq.batch);
 }
 
 /* K or V of tile i to its slot. */
@@ -133,7 +163,7 @@ __device__ __forceinline__ void transpose_values(unsigned raw_s, unsigned v_s, i
 {
     constexpr int CHUNKS = DIM_N / 16, BOX_CHUNKS = ROW_BYTES / 16;
 #pragma unroll 1
-    for (int chunk = warp; chunk < CHUNKS; chunk += 4) {
+    for (int chunk = warp; chunk < CHUNKS; chunk += TRANSPOSERS) {
         const unsigned from =
             raw_s + chunk / BOX_CHUNKS * N * ROW_BYTES + chunk_place<ROW_BYTES>(lane, chunk % BOX_CHUNKS);
 #pragma unroll
@@ -253,7 +283,7 @@ __device__ __forceinline__ void consume(const shared_layout &at, const fa_params
         c.o[i / 8][i / 4 % 2][i % 4] = 0.0f;
     c.m[0] = c.m[1] = NO_MAX, c.l[0] = c.l[1] = 0.0f;
     if (keys.count > 0)
-        mbarrier_wait(at.q_full(), 0);
+        mbarrier_wait(at.q_full(0), 0);
     if (keys.count > 0 && consumer > 0) /* the first turn is consumer 0's */
         take_turn(consumer);
     int stage = 0, phase = 0;
@@ -287,26 +317,34 @@ __device__ __forceinline__ void consume(const shared_layout &at, const fa_params
     store_band(c.o, c.m, c.l, p, tile, consumer * 64 + reload_thread_index() / 32 % 4 * 16 + lane / 4);
 }
 
+#include "wgmma/fp8_tickets.cuh"
+
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1) fa_kernel(const __grid_constant__ fa_params p)
 {
     FA_SHARED_ALIGNED(unsigned char, smem, 1024);
     const shared_layout at = {smem_address(smem)};
-    const query_tile tile = tile_of_block<M>(p);
+    const query_tile tile = TICKETS ? query_tile() : tile_of_block<M>(p);
     if (HAS_VARLEN && tile.rows == 0)
         return;
-    const int first_key = tile.first_key / N * N;
-    const key_tiles keys = {first_key, tile.keys > first_key ? ceil_div(tile.keys - first_key, N) : 0,
-                            tile.head / (p.heads / p.kv_heads)};
+    const key_tiles keys = TICKETS ? key_tiles() : keys_of_tile(p, tile);
     const int thread = threadIdx.x, warpgroup = uniform_by_reduction(thread / 128);
     if (thread == 0)
         init_barriers(at);
     __syncthreads();
     if (warpgroup == 0) {
         setmaxnreg_dec<PRODUCER_REGISTERS>();
-        if (keys.count > 0)
+        const int warp = TICKETS ? uniform_by_reduction(thread / 32) : 0;
+        if (TICKETS && warp < TRANSPOSERS)
+            transpose_tiles(at, warp, thread % 32);
+        else if (TICKETS && thread % 32 == 0)
+            load_tiles(at, p);
+        else if (!TICKETS && keys.count > 0)
             produce(at, p, tile, keys, thread);
     } else {
         setmaxnreg_inc<CONSUMER_REGISTERS>();
-        consume(at, p, tile, keys, warpgroup - 1, thread);
+        if (TICKETS)
+            consume_tiles(at, p, warpgroup - 1, thread);
+        else
+            consume(at, p, tile, keys, warpgroup - 1, thread);
     }
 }

@@ -27,7 +27,8 @@ __device__ __forceinline__ int keys_of_row(const fa_params &p, int row)
 #if FA_FEATURES
 /* tile_of_block with features. With lengths, batch is 0 and index counts the tiles of all sequences. */
 template <int TILE_M>
-__device__ __forceinline__ query_tile tile_of_sequences(const fa_params &p, int batch, int head, int kv_head, int index)
+__device__ __forceinline__ query_tile tile_of_sequences(const fa_params &p, int batch, int head, int kv_head, int index,
+                                                        int rows = TILE_M)
 {
     query_tile tile = {};
     if constexpr (!HAS_VARLEN)
@@ -35,8 +36,8 @@ __device__ __forceinline__ query_tile tile_of_sequences(const fa_params &p, int 
     else if (!find_sequence<TILE_M>(tile.seq, index, p))
         return tile;
     tile.head = head;
-    tile.row0 = index * TILE_M;
-    tile.rows = min(TILE_M, tile.seq.seq_q - tile.row0);
+    tile.row0 = index * rows;
+    tile.rows = min(rows, tile.seq.seq_q - tile.row0);
     const key_range keys = keys_seen_by_any(p, tile.seq, tile.row0, tile.row0 + tile.rows - 1);
     tile.first_key = keys.first, tile.keys = keys.end;
     tile.q_g = query_rows<fa_element_q>(p.q, tile.seq, p.q_stride_b, p.q_stride_h, p.q_stride_s, head) +
@@ -84,12 +85,13 @@ __device__ __forceinline__ void store_lse(const fa_params &p, const query_tile &
 }
 #endif
 
-/* Most problems come in powers of two, which need no division. The quotient is equal in all lanes. */
+/* Most problems come in powers of two, which need no division. The quotient is equal in all lanes, or of one thread. */
+template <bool ONE_THREAD = false>
 __device__ __forceinline__ unsigned divide(unsigned a, unsigned b)
 {
     if ((b & (b - 1)) == 0) [[likely]]
         return a >> (31 - __clz(b));
-    return uniform_by_reduction(static_cast<int>(a / b));
+    return ONE_THREAD ? a / b : uniform_by_reduction(static_cast<int>(a / b));
 }
 
 /* Keys stored for a head, as large as they may be. */
@@ -104,7 +106,7 @@ __device__ __forceinline__ int keys_of_head(const fa_params &p)
  * Full: the tiles of a head are neighbours, so that its K and V stay in L2.
  * Causal: sections of heads whose K and V fit L2 together; in each, the longest tiles (the last rows) come first.
  * With lengths the tiles of a head are those of all sequences: index = head. */
-template <int DIM>
+template <int DIM, bool ONE_THREAD = false>
 __device__ __forceinline__ void tile_in_sections(unsigned &tile, unsigned &index, const fa_params &p, unsigned unit)
 {
     constexpr float SECTION_BYTES = 24 << 20;
@@ -115,12 +117,13 @@ __device__ __forceinline__ void tile_in_sections(unsigned &tile, unsigned &index
         const float fit =
             __fdividef(SECTION_BYTES / (4.0f * DIM) * p.heads, static_cast<float>(p.kv_heads) * keys_of_head(p));
         const unsigned section = fit < 1.0f ? 1 : fit < all ? 1u << (31 - __clz(static_cast<int>(fit))) : all;
-        const unsigned first = divide(unit, section * tiles_m) * section;
-        const unsigned width = min(section, all - first), rest = unit - first * tiles_m, from_end = divide(rest, width);
+        const unsigned first = divide<ONE_THREAD>(unit, section * tiles_m) * section;
+        const unsigned width = min(section, all - first), rest = unit - first * tiles_m;
+        const unsigned from_end = divide<ONE_THREAD>(rest, width);
         tile = tiles_m - 1 - from_end;
         index = first + rest - from_end * width;
     } else {
-        index = divide(unit, tiles_m);
+        index = divide<ONE_THREAD>(unit, tiles_m);
         tile = unit - index * tiles_m;
     }
 }
