@@ -120,7 +120,6 @@ ordinary_runs() { # NAME...
     keep_for_schema "$work/r.jsonl"
     jq -es "length == $# and all(.[]; .status == \"pass\" and .config.m == 64)" "$work/r.jsonl"
 }
-large=(groups lambdas launcher variables) # they include much of the C++ library
 
 @test "ordinary CUDA runs on the emulator as it stands, and NVRTC takes it" {
     ordinary_runs extern_shared wrapped
@@ -128,14 +127,10 @@ large=(groups lambdas launcher variables) # they include much of the C++ library
 
 # bats test_tags=slow
 @test "the other kinds of ordinary CUDA, too" {
-    mapfile -t names < <(cd tests/emu/ordinary && printf '%s\n' *.cu | sed 's/[.]cu$//' |
-        grep -vxF "$(printf '%s\n' "${large[@]}")")
-    [ "${#names[@]}" -ge 7 ]
+    mapfile -t names < <(cd tests/emu/ordinary && printf '%s\n' *.cu | sed 's/[.]cu$//')
+    [ "${#names[@]}" -ge 11 ]
     ordinary_runs "${names[@]}"
 }
-
-# bats test_tags=slow
-@test "the same with much of the C++ library" { ordinary_runs "${large[@]}"; }
 
 # bats test_tags=slow
 @test "bulk copies by libcu++ on a cuda::barrier: right, no race; a buffer freed too early is one" {
@@ -274,7 +269,7 @@ slow_kernel() {
     [[ $output == *"states no knobs"*FA_SPACE* ]]
 }
 
-# bats test_tags=slow
+# A variable of the file is in global memory, not so many bytes behind a tensor.
 @test "a race in a header of any name, in a folder with spaces: the report names its line, and the caller's" {
     mkdir "$work/a folder (2)"
     printf 'template <typename T>\nstatic __device__ void put(T *at, T x)\n{\n    *at = x;\n}\n' \
@@ -299,13 +294,6 @@ END
     } >"$work/k.cu"
     ./fa_bench --source "$work/k.cu" "${small[@]}" --quiet
     ./fa_bench --source "$work/k.cu" --m 32 --compile-only --quiet
-}
-
-@test "a race in a variable of the file is one in global memory, not so many bytes behind a tensor" {
-    sed 's/^extern "C"/__device__ int word;\n&/; s/^    if (row >= p.seq_q)/    word = row;\n&/' examples/plain.cu \
-        >"$work/k.cu"
-    run -1 ./fa_bench --source "$work/k.cu" "${small[@]}" --race --quiet
-    [[ $output == *"data race in global memory (4 bytes)"*k.cu:* ]]
 }
 
 @test "host code by other signs: files, directories, MPI, exceptions, C strings; constants of <math.h>" {

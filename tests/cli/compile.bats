@@ -166,17 +166,6 @@ EOF
     record_holds "$work/r.json" '.status == "pass"' '.provenance.cache_hit == false'
 }
 
-@test "two runs at once on one empty cache" {
-    needs_nvrtc
-    export XDG_CACHE_HOME=$work/cache
-    ./fa_bench --kernel light --compile-only --json "$work/1.json" --quiet &
-    ./fa_bench --kernel light --compile-only --json "$work/2.json" --quiet
-    wait $!
-    record_holds "$work/1.json" '.status == "pass"'
-    record_holds "$work/2.json" '.status == "pass"'
-    [ -z "$(find "$work/cache" -name 'building.*')" ]
-}
-
 @test "the binary needs no CUDA library to start" {
     run ldd ./fa_bench
     [[ $output != *libcuda* && $output != *nvrtc* && $output != *cublas* && $output != *cudnn* ]]

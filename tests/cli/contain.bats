@@ -75,6 +75,10 @@ END
     ./fa_bench --source "$work/k.cu" "${small[@]}" --json "$work/r.json" >/dev/null 2>&1 3>&- &
     parent=$!
     eventually child_runs $parent "nanosleep(day"
-    child_dies_with "$parent"
+    child=$(pgrep -P "$parent")
+    [ -n "$child" ]
+    kill -9 "$parent"
+    wait "$parent" || true
+    eventually is_gone "$child"
     [ ! -e "$work/r.json" ]
 }

@@ -11,7 +11,8 @@ passes() { # OPTIONS...
     record_holds "$work/r.json" '.status == "pass"' "$bf16" '.provenance.options | index("-DFA_BF16=1") != null'
 }
 
-@test "mma and wgmma serve it, the log-sum-exp too" {
+@test "mma, wgmma and the example serve it, the log-sum-exp too" {
+    passes --source examples/plain.cu --m 32 --causal --lse
     passes --kernel mma --m 16 --n 16 --warps 1 --stages 2 --splits 1 --causal --lse --seeds 3
     passes --kernel wgmma --m 64 --n 64 --warps 4 --stages 2 --splits 1 --causal --lse
 }
@@ -45,12 +46,8 @@ passes() { # OPTIONS...
     passes --kernel wgmma --m 128 --n 64 --warps 8 --splits 2 --dim 136 --seq-kv 300 --lse
 }
 
-@test "the example serves it" {
-    passes --source examples/plain.cu --m 32 --causal --lse
-}
-
 # bats test_tags=slow
-@test "so does the tensor-core example, and nvcc compiles it as NVRTC does" {
+@test "the tensor-core example serves it, and nvcc compiles it as NVRTC does" {
     passes --source examples/mma_plain.cu --m 64 --n 32 --warps 4 --stages 2 --vec 8 --misalign 3
     local compiler
     for compiler in nvrtc nvcc; do

@@ -125,13 +125,3 @@ child_runs() { # PID WORDS
 is_gone() { # PID: ended, or a zombie that nobody has reaped yet
     [[ ! -e /proc/$1/stat || $(cut -d' ' -f3 "/proc/$1/stat" 2>/dev/null || echo Z) == Z ]]
 }
-
-# Kills a process that has a child: the child ends too.
-child_dies_with() { # PID
-    local child
-    child=$(pgrep -P "$1" | head -n 1)
-    kill -9 "$1"
-    wait "$1" || true
-    [ -n "$child" ]
-    eventually is_gone "$child"
-}

@@ -228,9 +228,12 @@ EOT
     record_holds "$work/r.json" '.status == "pass"' '.provenance.cache_hit | not'
 }
 
-# A g++ that takes long, and says that it has begun.
-slow_compiler() {
-    mkdir -p "$work/cache"
+no_folder_in_work() { [[ -z $(find "$work/cache" -name 'building.*') ]]; }
+
+@test "a hang-up, an interrupt and a killed parent while compiling leave neither a compiler nor a half-built entry" {
+    local signal
+    mkdir "$work/cache"
+    # A g++ that takes long, and says that it has begun.
     executable "$work/bin/g++" <<EOT
 #!/bin/sh
 case " \$* " in *" -shared "*) ;; *) exec $(command -v g++) "\$@" ;; esac
@@ -239,30 +242,19 @@ sleep 1000 &
 echo \$! >"$work/sleeping"
 wait
 EOT
-}
-
-ends_while_compiling() { # SIGNAL
-    slow_compiler
-    rm -f "$work/compiling" "$work/sleeping"
-    # also where the suites run under nohup
-    env --default-signal=HUP PATH="$work/bin:$PATH" XDG_CACHE_HOME="$work/cache" ./fa_bench --source examples/plain.cu \
-        "${small[@]}" --quiet 3>&- &
-    bench_pid=$!
-    eventually test -s "$work/sleeping"
-    kill "-$1" "$bench_pid"
-    wait "$bench_pid" || true
-    eventually is_gone "$(cat "$work/compiling")"
-    eventually is_gone "$(cat "$work/sleeping")"
-    eventually no_folder_in_work
-}
-
-no_folder_in_work() { [[ -z $(find "$work/cache" -name 'building.*') ]]; }
-
-@test "a hang-up while compiling leaves neither a compiler nor a half-built entry" { ends_while_compiling HUP; }
-
-@test "an interrupt and a killed parent while compiling leave neither" {
-    ends_while_compiling INT
-    ends_while_compiling KILL
+    for signal in HUP INT KILL; do
+        rm -f "$work/compiling" "$work/sleeping"
+        # also where the suites run under nohup
+        env --default-signal=HUP PATH="$work/bin:$PATH" XDG_CACHE_HOME="$work/cache" ./fa_bench \
+            --source examples/plain.cu "${small[@]}" --quiet 3>&- &
+        bench_pid=$!
+        eventually test -s "$work/sleeping"
+        kill "-$signal" "$bench_pid"
+        wait "$bench_pid" || true
+        eventually is_gone "$(cat "$work/compiling")"
+        eventually is_gone "$(cat "$work/sleeping")"
+        eventually no_folder_in_work
+    done
 }
 
 @test "a limit on the size of files is an error, not a signal" {
@@ -312,7 +304,7 @@ no_folder_in_work() { [[ -z $(find "$work/cache" -name 'building.*') ]]; }
     record_holds "$work/r.json" '.status == "pass"'
     iconv -f UTF-8 -t UTF-8 "$work/r.json" >/dev/null
     printf '#error \377\376 not text\n' >>"$odd"
-    run ./fa_bench --source "$odd" "${small[@]}" --quiet --json "$work/r.json"
+    run -6 ./fa_bench --source "$odd" "${small[@]}" --quiet --json "$work/r.json"
     record_holds "$work/r.json" '.status == "compile_error"'
     iconv -f UTF-8 -t UTF-8 "$work/r.json" >/dev/null
     ./fa_bench --kernel light "${small[@]}" --quiet --dump "$work/npy"
@@ -340,11 +332,6 @@ no_folder_in_work() { [[ -z $(find "$work/cache" -name 'building.*') ]]; }
         run -6 ./fa_bench --source "$work/k.cu" "${small[@]}" --quiet --json "$work/r.json"
         record_holds "$work/r.json" '.reason | test("FA_KERNEL_INFO says")'
     done
-}
-
-@test "--source beside --kernel is refused, whether that exists or not" {
-    refused 2 "no_such_kernel" ./fa_bench --source examples/plain.cu --kernel no_such_kernel
-    refused 2 "--kernel light and --source are two candidates" ./fa_bench --source examples/plain.cu --kernel light
 }
 
 @test "help and lists that cannot be written are an error" {

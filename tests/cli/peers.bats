@@ -76,6 +76,11 @@ peers() {
         --library none "$@"
 }
 
+says() { # COUNT OPTIONS...: so many lines, one for each row that is new and one for the means
+    run peers "${@:2}"
+    [ "${#lines[@]}" -eq "$1" ]
+}
+
 edit_rows() { # FILTER
     jq -c "$1" "$rows" >"$work/x" && mv "$work/x" "$rows"
 }
@@ -110,8 +115,7 @@ both_rows() { # FILTER of each of the two rows; $p has its peers by their names
     [ "$(cat "$STUB/cubins")" = "$(printf '%s 16 4\n' two one two one)" ]
     both_rows '.kernel == "one" and .p50_us == 50'
     edit_rows 'if .options == "--seq 512" then del(.peers[].ratio) else . end'
-    run peers --kernel two,one --no-pairs
-    [ "${#lines[@]}" -eq 1 ]
+    says 1 --kernel two,one --no-pairs
     run peers --kernel two,one
     [[ "${#lines[@]}" -eq 2 && ${lines[0]} == "--seq 512: "* ]]
     both_rows '$p.cudnn.ratio == 0.9'
@@ -140,8 +144,7 @@ both_rows() { # FILTER of each of the two rows; $p has its peers by their names
     run -0 peers --kernel one
     [[ ${lines[0]} == *"; cudnn 0.300 alone, ABI 9; "* && ${lines[2]} == *" 0.300 alone over 2 problems" ]]
     both_rows '.ratio == null and .solo_ratio == 0.3 and $p.fa2.reason == "ABI 9"'
-    run peers --kernel one # an answer
-    [ "${#lines[@]}" -eq 1 ]
+    says 1 --kernel one # an answer
     echo '{"status": "wrong", "reason": "our kernel differs from FP64 by 1"}' >"$STUB/pairs"
     run -1 peers --kernel one --again
     [[ ${lines[0]} == *"; beside cudnn: our kernel differs from FP64 by 1" ]]
@@ -159,15 +162,12 @@ both_rows() { # FILTER of each of the two rows; $p has its peers by their names
         ($p.fa2 | .status == "wrong" and .reason == "differs from FP64 by 0.5" and .wrong_ratio == 1.2 and
         (has("solo_us") or has("ratio") | not))'
     echo 'fa4 10' >>"$STUB/peers"
-    run peers --kernel one
-    [ "${#lines[@]}" -eq 1 ]
+    says 1 --kernel one
     peers --kernel one --again
     both_rows '.solo_ratio == 0.2'
     edit_rows 'del(.peers[] | select(.peer == "fa3"))'
-    run peers --kernel one --peers cudnn,math # it was not asked for
-    [ "${#lines[@]}" -eq 1 ]
-    run peers --kernel one --peers fa3
-    [ "${#lines[@]}" -eq 3 ]
+    says 1 --kernel one --peers cudnn,math # it was not asked for
+    says 3 --kernel one --peers fa3
     both_rows '($p | keys) == ["fa3"]'
 }
 
@@ -180,13 +180,10 @@ both_rows() { # FILTER of each of the two rows; $p has its peers by their names
     rm "$STUB/die"
     run -0 peers --kernel one
     [[ "${#lines[@]}" -eq 2 && ${lines[1]} == *"over 2 problems" ]] # one problem and the mean of both
-    run peers --kernel one
-    [ "${#lines[@]}" -eq 1 ]
+    says 1 --kernel one
     printf '%064d' 4 >"$STUB/source.one"
-    run peers --kernel one
-    [ "${#lines[@]}" -eq 3 ]
-    run peers --kernel one --again
-    [ "${#lines[@]}" -eq 3 ]
+    says 3 --kernel one
+    says 3 --kernel one --again
     both_rows 'true'
     run -0 peers --kernel one -- --dtype bf16
     [[ ${lines[0]} == "--seq 512 --dtype bf16: pass"* ]]

@@ -42,16 +42,6 @@ load helper
     record_holds "$work/r.json" '.status == "not_run"' '.kernel == "light"' '.device == null' '.reason | length > 5'
 }
 
-@test "the kernel's own sentence is the infeasible reason" {
-    run -3 ./fa_bench --kernel light --stages 7 --device emu --json "$work/r.json"
-    record_holds "$work/r.json" '.status == "infeasible"' '.reason | test("STAGES")' '.check == null'
-}
-
-@test "--vs has no times without a GPU" {
-    run -4 ./fa_bench --kernel light "${small[@]}" --vs scalar --json "$work/r.json"
-    record_holds "$work/r.json" '.status == "not_run"'
-}
-
 # bats test_tags=slow
 @test "every distribution passes, and causal, GQA, tails, odd dims, misaligned starts" {
     for dist in normal uniform outlier sharp rising falling needle constant-v coded low cliff; do

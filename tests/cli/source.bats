@@ -30,13 +30,6 @@ mma_plain=(--source examples/mma_plain.cu --m 64 --n 32 --warps 4 --stages 2)
     done
 }
 
-@test "a compile error prints the compiler's lines and exits 6" {
-    sed 's/float m = /float m = nonsense + /' examples/plain.cu >"$work/k.cu"
-    run -6 ./fa_bench --source "$work/k.cu" "${small[@]}" --json "$work/r.json"
-    [[ $output == *nonsense* ]]
-    record_holds "$work/r.json" '.status == "compile_error"'
-}
-
 @test "what is missing is said: entry point, constants" {
     sed 's/void fa_kernel/void my_kernel/' examples/plain.cu >"$work/k.cu"
     run -6 ./fa_bench --source "$work/k.cu" "${small[@]}"

@@ -24,6 +24,8 @@ load helper
     refused 2 "--gpu is not for --device emu" ./fa_bench --device emu --gpu 1
     refused 2 "are for the emulator" ./fa_bench --device cuda --schedule greedy
     refused 2 "Is a directory" ./fa_bench --runs "$work"
+    refused 2 "no_such_kernel" ./fa_bench --source examples/plain.cu --kernel no_such_kernel
+    refused 2 "--kernel light and --source are two candidates" ./fa_bench --source examples/plain.cu --kernel light
 }
 
 @test "a line break in an argument leaves the refusal on one line" {

@@ -269,13 +269,15 @@ next_passes() {
 first_line() { # of the reason of the last record
     jq -r '.reason // "" | split("\n")[0]' "$work/g.json" 2>/dev/null | cut -c1-110
 }
-gpu_fault() { # NAME EXIT STATUS REASON OPTIONS...: a record that says so, and the next run on the same GPU passes
+# A record that says so, and, after the command $after where there is one, the next run on the same GPU passes.
+gpu_fault() { # NAME EXIT STATUS REASON OPTIONS...
     local name=$1 want=$2 status=$3 reason=$4 code=0
     shift 4
     needs_gpu "$name" || return 0
     rm -f "$work/g.json"
     "$bench" --device cuda --check cpu --seeds 1 --timing none --quiet "$@" --json "$work/g.json" >"$work/said" 2>&1 ||
         code=$?
+    ${after:-true}
     hold "exit $code, not $want" test "$code" -eq "$want"
     hold "the record" jq -e --arg s "$status" --arg r "$reason" \
         '.status == $s and (.reason | test($r)) and .timing == null' "$work/g.json"
@@ -283,13 +285,14 @@ gpu_fault() { # NAME EXIT STATUS REASON OPTIONS...: a record that says so, and t
     verdict "$name" 1 "$(first_line)"
 }
 tiny=(--m 32 --batch 1 --heads 1 --seq 32 --dim 16)
+fault=("${tiny[@]}" --source tests/faults/fault.cu --define)
 lost_signal() { # a kernel with TMA and an mbarrier, so Hopper's
     if [[ $gpu -eq 1 ]] && ! "$bench" --version | grep -q '^gpu 0 .*(sm_90)'; then
         tally NOT-RUN lost_signal 0 "needs sm_90"
         return
     fi
-    gpu_fault lost_signal 5 timeout "killed after" --source tests/faults/lost_signal.cu --arch sm_90a --m 32 --batch 1 \
-        --heads 1 --seq 32 --timeout 4
+    gpu_fault lost_signal 5 timeout "killed after" --source tests/faults/lost_signal.cu --arch sm_90a "${tiny[@]}" \
+        --dim 64 --timeout 4
 }
 kill_gpu() { # COUNT: while it checks or times on the GPU
     local i
@@ -308,13 +311,13 @@ runs_gpu() { # a fault takes the context: the runs behind it go on in a new one
     needs_gpu runs_gpu || return 0
     cat >"$work/list" <<END
 $fine
---source tests/faults/illegal_address.cu
+--source tests/faults/fault.cu --define FAULT=ILLEGAL_ADDRESS
 $fine --seed 1
---source tests/faults/hang.cu --timeout 4
+--source tests/faults/fault.cu --define FAULT=HANG --timeout 4
 $fine --seed 2
---source tests/faults/misaligned.cu
+--source tests/faults/fault.cu --define FAULT=MISALIGNED
 $fine --stages 7
---source tests/faults/trap.cu
+--source tests/faults/fault.cu --define FAULT=TRAP
 $fine --seed 3
 END
     "$bench" --device cuda --check cpu --seeds 1 --timing none --quiet "${tiny[@]}" --dim 64 --runs "$work/list" \
@@ -349,17 +352,10 @@ start_hog() { # ARGUMENTS...: in the background, until it says that it has what 
 }
 # Another process leaves 1000 MiB, the tensors alone take more: words, no crash, and a pass when it has gone.
 memory_taken() {
-    local pid code=0
+    local pid after=end_hog
     has_hog memory_taken || return 0
     start_hog 60 1000
-    rm -f "$work/g.json"
-    "$bench" --kernel "$tiled" --device cuda --batch 16 --heads 32 --seq 4096 --check cpu --seeds 1 --timing none \
-        --quiet --json "$work/g.json" >"$work/said" 2>&1 || code=$?
-    end_hog
-    hold "exit $code, not 4" test "$code" -eq 4
-    hold "the record" jq -e '.status == "not_run" and (.reason | test("out of memory|OUT_OF_MEMORY"))' "$work/g.json"
-    hold "the next run" next_passes
-    verdict memory_taken 1 "$(first_line)"
+    gpu_fault memory_taken 4 not_run "out of memory|OUT_OF_MEMORY" --kernel "$tiled" --batch 16 --heads 32 --seq 4096
 }
 times() { # of the last record that passed
     jq -c '.timing | [.p50_us, .mean_us, .noisy, .other_processes]' "$work/p.json" 2>/dev/null
@@ -392,10 +388,10 @@ for name in "${only[@]}"; do
         kill_runs | kill_sweep | kill_gpu) "$name" $(((kills + 4) / 5)) ;;
         cache_readonly | cache_full | cache_flips | eight_processes | json_full_disk) "$name" ;;
         lost_signal | memory_taken | busy_gpu | runs_gpu) "$name" ;;
-        hang) gpu_fault hang 5 timeout "killed after" --source tests/faults/hang.cu "${tiny[@]}" --timeout 4 ;;
-        illegal_address) gpu_fault "$name" 6 error ILLEGAL_ADDRESS --source "tests/faults/$name.cu" "${tiny[@]}" ;;
-        misaligned) gpu_fault "$name" 6 error MISALIGNED --source "tests/faults/$name.cu" "${tiny[@]}" ;;
-        trap) gpu_fault trap 6 error "LAUNCH_FAILED|ILLEGAL_INSTRUCTION" --source tests/faults/trap.cu "${tiny[@]}" ;;
+        hang) gpu_fault hang 5 timeout "killed after" "${fault[@]}" FAULT=HANG --timeout 4 ;;
+        illegal_address) gpu_fault "$name" 6 error ILLEGAL_ADDRESS "${fault[@]}" FAULT=ILLEGAL_ADDRESS ;;
+        misaligned) gpu_fault "$name" 6 error MISALIGNED "${fault[@]}" FAULT=MISALIGNED ;;
+        trap) gpu_fault trap 6 error "LAUNCH_FAILED|ILLEGAL_INSTRUCTION" "${fault[@]}" FAULT=TRAP ;;
         no_memory)
             gpu_fault no_memory 3 infeasible "out of memory" --kernel "$tiled" --batch 4096 --heads 64 --seq 65536 \
                 --dim 128
