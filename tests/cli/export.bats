@@ -28,7 +28,7 @@ swept() {
     cp -r "$BATS_FILE_TMPDIR/lb" "$work"
 }
 
-@test "CSV: a line per result, every field in its column, of records and of leaderboards" {
+@test "CSV and Markdown: a line per result, every field in its column, of records and of leaderboards" {
     swept
     ./fa_bench --source examples/plain.cu "${small[@]}" --m 32 --json "$work/r.json" --quiet
     scripts/export.sh --format csv "$work/lb" "$work/r.json" --out "$work/x.csv"
@@ -43,6 +43,10 @@ mine = rows[-1]
 assert [mine[k] for k in ("kernel", "seq_q", "dim", "gpu", "p50_us")] == ["plain", "33", "16", "CPU emulator", ""], mine
 END
     [ "$(scripts/export.sh --format csv --status wrong "$work/lb" | wc -l)" -eq 2 ]
+    scripts/export.sh --format markdown "$work/lb" >"$work/x.md"
+    grep -qxF "| one | m=16,warps=8 | 2,8,8,512,512,64,full | NVIDIA Stub | pass | 40 | 41 |  | 64 | 1000 | 0 |  |" \
+        "$work/x.md"
+    [ "$(awk -F'|' '{print NF}' "$work/x.md" | sort -u)" -eq 14 ]
 }
 
 @test "BF16 is told from FP16; what was compiled alone proves nothing; a list and lines read the same" {
@@ -65,14 +69,6 @@ END
     refused 2 "nothing to export as rbk-report" scripts/export.sh --format rbk-report --out "$work/u" "$work/compiled"
     refused 2 "nothing to export as kernel-tuner-cache" scripts/export.sh --format kernel-tuner-cache "$work/compiled"
     refused 2 "nothing to export as kernelbench" scripts/export.sh --format kernelbench --out "$work/u" "$work/bf16"
-}
-
-@test "Markdown: a table" {
-    swept
-    scripts/export.sh --format markdown "$work/lb" >"$work/x.md"
-    grep -qxF "| one | m=16,warps=8 | 2,8,8,512,512,64,full | NVIDIA Stub | pass | 40 | 41 |  | 64 | 1000 | 0 |  |" \
-        "$work/x.md"
-    [ "$(awk -F'|' '{print NF}' "$work/x.md" | sort -u)" -eq 14 ]
 }
 
 @test "the last line of a key counts; a torn line and other JSON are refused; .gz and stdin are read" {

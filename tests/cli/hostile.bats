@@ -334,7 +334,7 @@ EOT
     done
 }
 
-@test "help and lists that cannot be written are an error" {
+@test "help, lists and the lines of a run that cannot be written are an error" {
     for words in --help --list-kernels --version "--list-kernels --json -"; do
         run -6 bash -c "./fa_bench $words >/dev/full"
         [[ $output == *"standard output"* ]]
@@ -346,9 +346,6 @@ EOT
         refused 6 "standard output" bash -c "scripts/$words >/dev/full"
     done
     refused 4 "standard output" bash -c "scripts/ci_gate.sh --kernel light --dry-run >/dev/full"
-}
-
-@test "the lines of a run that cannot be written are an error" {
     run -6 bash -c "./fa_bench --kernel light ${small[*]} >/dev/full"
     [[ $output == *"cannot write to standard output"* ]]
     ./fa_bench --kernel light "${small[@]}" --quiet >/dev/full
@@ -369,7 +366,7 @@ EOT
     record_holds "$name" '.status == "pass"'
 }
 
-@test "a sanitizer that cannot start here is not_run" {
+@test "a sanitizer that cannot start here is not_run; options from the environment do not switch it off" {
     ! ldd ./fa_bench | grep -q libasan || skip "fa_bench is under AddressSanitizer itself"
     for options in 'no_such=' "x='"; do
         run env ASAN_OPTIONS="$options" ./fa_bench --kernel light "${small[@]}" --sanitize address --quiet \
@@ -379,10 +376,6 @@ EOT
     run -4 env ASAN_OPTIONS="x='" ./fa_bench --kernel light "${small[@]}" --sanitize address --quiet \
             --json "$work/r.json"
     record_holds "$work/r.json" '.status == "not_run"' '.reason | test("does not start here")'
-}
-
-@test "options from the environment do not switch a sanitizer off" {
-    ! ldd ./fa_bench | grep -q libasan || skip "fa_bench is under AddressSanitizer itself"
     sed 's|^    float m = |    ((volatile char *)p.o)[p.o_stride_b * 2] = 1;\n&|' examples/plain.cu >"$work/k.cu"
     asan=exitcode=0:halt_on_error=0:poison_heap=0:redzone=16:suppressions=/dev/null:log_path=/dev/null
     run -1 env ASAN_OPTIONS=$asan ./fa_bench --source "$work/k.cu" "${small[@]}" --sanitize address --quiet

@@ -40,14 +40,11 @@ END
         .metrics.warps_launched_pct > 0'
 }
 
-@test "recorded wmma: fails on the tensor pipe and on bank conflicts" {
+@test "recorded wmma fails on the tensor pipe and on bank conflicts; of wgmma the tensor instructions are seen" {
     run -1 profile --import tests/golden/ncu_h200_wmma.csv --record tests/golden/ncu_h200_wmma.record.json
     [[ $output == *"FAIL     tensor pipe active "*"14.5 %  >= 40"* ]]
     [[ $output == *"FAIL     bank conflicts, stores"* ]]
     gates_of wmma | jq -e '.verdict == "FAIL" and ([.gates[] | select(.verdict == "FAIL")] | length == 2)'
-}
-
-@test "recorded wgmma: its tensor instructions are seen" {
     gates_of wgmma | jq -e '.metrics.tensor_instructions == 24576 and .metrics.tensor_active_pct == 21.31 and
         .tensor_cores == "wgmma"'
 }
