@@ -4,23 +4,12 @@
 
 /* Barrier objects: PTX ISA, "mbarrier" */
 
-ONE_CASE(no_barrier_there, ARRIVE(b)) /* HERE bad mbarrier */
-
-ALONE_CASE(initialised_twice)
-{
-    INIT(b, 1);
-    INIT(b, 1); /* HERE bad mbarrier */
-}
-
-READY_ALONE_CASE(used_after_its_end)
-{
-    INVAL(b);
-    ARRIVE(b); /* HERE bad mbarrier */
-}
-
-ONE_CASE(count_of_none, INIT(b, 0))           /* HERE bad mbarrier */
-ONE_CASE(not_aligned, INIT(b + 4, 1))         /* HERE misaligned */
-ONE_CASE(barrier_outside, INIT(s + 32768, 1)) /* HERE illegal address */
+ONE_CASE(no_barrier_there, ARRIVE(b))                   /* HERE bad mbarrier */
+ONE_CASE(initialised_twice, INIT(b, 1); INIT(b, 1))     /* HERE bad mbarrier */
+READY_ONE_CASE(used_after_its_end, INVAL(b); ARRIVE(b)) /* HERE bad mbarrier */
+ONE_CASE(count_of_none, INIT(b, 0))                     /* HERE bad mbarrier */
+ONE_CASE(not_aligned, INIT(b + 4, 1))                   /* HERE misaligned */
+ONE_CASE(barrier_outside, INIT(s + 32768, 1))           /* HERE illegal address */
 
 CASE(stored_over)
 {
@@ -55,11 +44,7 @@ CASE(made_visible_by_a_shuffle)
     }
 }
 
-READY_ALONE_CASE(one_arrival_too_many)
-{
-    EXPECT_BYTES(b, 1024);
-    ARRIVE(b); /* HERE phase overrun */
-}
+READY_ONE_CASE(one_arrival_too_many, EXPECT_BYTES(b, 1024); ARRIVE(b)) /* HERE phase overrun */
 
 READY_CASE(phases_run_ahead)
 {
@@ -95,11 +80,7 @@ READY_CASE(parity_that_is_none)
     USE(done);
 }
 
-READY_ALONE_CASE(bytes_out_of_range)
-{
-    ADD_BYTES(b, (1 << 20) - 1);
-    ADD_BYTES(b, 16); /* HERE transaction count */
-}
+READY_ONE_CASE(bytes_out_of_range, ADD_BYTES(b, (1 << 20) - 1); ADD_BYTES(b, 16)) /* HERE transaction count */
 
 READY_CASE(nobody_arrives) { WAIT(b, 0); /* HERE deadlock */ }
 
@@ -137,27 +118,17 @@ READY_CASE(wrong_barrier)
     WAIT(b + 8, 0); /* HERE deadlock */
 }
 
-FETCHED_CASE(phase_off_by_one)
-{
-    WAIT(b, 1); /* HERE deadlock */
-    USE(AT(t)); /* HERE data race */
-}
+/* Every thread reads what comes, after statements that are no wait for it. */
+#define READ_CASE(name, statements) \
+    FETCHED_CASE(name)              \
+    {                               \
+        statements;                 \
+        USE(AT(t));                 \
+    }
 
-FETCHED_CASE(tries_once)
-{
-    unsigned done;
-    TRY(done, b, 0);
-    USE(done);
-    USE(AT(t)); /* HERE data race ONLY dr */
-}
-
-FETCHED_CASE(wait_by_one_lane)
-{
-    if (t % 32 == 0)
-        WAIT(b, 0);
-    USE(__shfl_sync(~0u, t, 0));
-    USE(AT(t)); /* HERE data race */
-}
+READ_CASE(phase_off_by_one, WAIT(b, 1))                          /* HERE deadlock; HERE data race */
+READ_CASE(tries_once, unsigned done; TRY(done, b, 0); USE(done)) /* HERE data race ONLY dr */
+READ_CASE(wait_by_one_lane, if (t % 32 == 0) WAIT(b, 0); USE(__shfl_sync(~0u, t, 0))) /* HERE data race */
 
 /* Copies: PTX ISA, "cp.async.bulk" */
 
@@ -171,14 +142,25 @@ CASE(initialisation_without_a_fence)
     WAIT(b, 0);
 }
 
-READY_CASE(fewer_bytes_expected)
-{
-    if (t == 0) {
-        EXPECT_BYTES(b, 1008);
-        COPY(s, p.q, 1024, b); /* HERE deadlock; HERE transaction count */
+/* Statements of thread 0; all wait for the barrier. */
+#define WAITED_CASE(name, statements) \
+    READY_CASE(name)                  \
+    {                                 \
+        if (t == 0) {                 \
+            statements;               \
+        }                             \
+        WAIT(b, 0);                   \
     }
-    WAIT(b, 0); /* HERE deadlock */
-}
+#define COPY_1024(expected)        \
+    do {                           \
+        EXPECT_BYTES(b, expected); \
+        COPY(s, p.q, 1024, b);     \
+    } while (0)
+
+WAITED_CASE(fewer_bytes_expected, COPY_1024(1008))                   /* HERE deadlock; HERE transaction count */
+WAITED_CASE(more_bytes_expected, COPY_1024(1040))                    /* HERE deadlock */
+WAITED_CASE(read_before_the_wait, COPY_1024(1024); USE(AT(0)))       /* HERE data race */
+WAITED_CASE(written_while_it_copies, COPY_1024(1024); s_b[1023] = 1) /* HERE data race */
 
 READY_CASE(only_the_first_copy_expected)
 {
@@ -188,15 +170,6 @@ READY_CASE(only_the_first_copy_expected)
     }
     WAIT(b, 0);
     USE(t); /* NO LINE transaction count */
-}
-
-READY_CASE(more_bytes_expected)
-{
-    if (t == 0) {
-        EXPECT_BYTES(b, 1040);
-        COPY(s, p.q, 1024, b);
-    }
-    WAIT(b, 0); /* HERE deadlock */
 }
 
 READY_CASE(no_bytes_expected)
@@ -209,28 +182,10 @@ READY_CASE(no_bytes_expected)
     USE(AT(t)); /* HERE data race */
 }
 
-READY_CASE(read_before_the_wait)
-{
-    if (t == 0) {
-        FETCH(s, p.q, 1024, b);
-        USE(AT(0)); /* HERE data race */
-    }
-    WAIT(b, 0);
-}
-
 FETCHED_CASE(barrier_of_threads_for_a_wait)
 {
     __syncthreads();
     USE(AT(t)); /* HERE data race */
-    WAIT(b, 0);
-}
-
-READY_CASE(written_while_it_copies)
-{
-    if (t == 0) {
-        FETCH(s, p.q, 1024, b);
-        s_b[1023] = 1; /* HERE data race */
-    }
     WAIT(b, 0);
 }
 
@@ -284,13 +239,7 @@ READY_ONE_CASE(shared_address_of_a_copy, FETCH(s + 8, p.q, 1024, b))            
 READY_ONE_CASE(global_address_of_a_copy, FETCH(s, static_cast<const char *>(p.q) + 8, 1024, b)) /* HERE misaligned */
 READY_ONE_CASE(size_of_a_copy, FETCH(s, p.q, 1000, b))                                          /* HERE misaligned */
 READY_ONE_CASE(box_not_aligned, FETCH_BOX(s + 64, &p.k_map, b, 0))                              /* HERE misaligned */
-
-READY_ALONE_CASE(box_begins_off_16_bytes)
-{
-    EXPECT_BYTES(b, BOX_BYTES);
-    LOAD_AT(s, &p.k_map, b, 36, 0); /* HERE misaligned */
-}
-
+READY_ONE_CASE(box_off_16_bytes, EXPECT_BYTES(b, BOX_BYTES); LOAD_AT(s, &p.k_map, b, 36, 0))    /* HERE misaligned */
 READY_ONE_CASE(no_tensor_map, FETCH_BOX(s, &p.q_map, b, 0)) /* HERE bad tensor map */
 
 READY_ALONE_CASE(other_rank)

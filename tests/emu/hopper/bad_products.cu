@@ -15,17 +15,8 @@ __device__ void set_up(unsigned char *s_b, unsigned b, int t)
 
 /* Stores: PTX ISA, "cp.async.bulk.commit_group", "wait_group" */
 
-ALONE_CASE(store_left)
-{
-    STORE(&p.v_map, s, 0); /* HERE bulk copy left */
-    COMMIT();
-}
-
-ALONE_CASE(store_not_committed)
-{
-    STORE(&p.v_map, s, 0); /* HERE bulk copy left */
-    WAIT_GROUP(0);
-}
+ONE_CASE(store_left, STORE(&p.v_map, s, 0); COMMIT())               /* HERE bulk copy left */
+ONE_CASE(store_not_committed, STORE(&p.v_map, s, 0); WAIT_GROUP(0)) /* HERE bulk copy left */
 
 CASE(store_waited_for_by_another)
 {
@@ -144,19 +135,21 @@ CASE(copied_by_threads_without_a_fence)
 
 PRODUCT_CASE(no_fence_at_all) { PRODUCT(d, s, s + A_BYTES); /* HERE missing wgmma.fence */ }
 
-PRODUCT_CASE(accumulator_written_after_the_fence)
-{
-    WG_FENCE();
-    d[1] = t;                   /* HERE missing wgmma.fence */
-    PRODUCT(d, s, s + A_BYTES); /* HERE missing wgmma.fence */
-}
+/* Statements between the last fence and a product */
+#define UNFENCED_CASE(name, statements) \
+    PRODUCT_CASE(name)                  \
+    {                                   \
+        statements;                     \
+        PRODUCT(d, s, s + A_BYTES);     \
+    }
+/* A register of a product in a statement of its own */
+#define HALVE(x) asm volatile("mul.f32 %0, %0, 0f3f000000;" : "+f"(x))
+#define SET_ONE(x) asm volatile("mov.f32 %0, 0f3f800000;" : "=f"(x))
+#define MOVE(to, from) asm volatile("mov.b32 %0, %1;" : "=r"(to) : "r"(from))
 
-PRODUCT_CASE(accumulator_scaled_between_products)
-{
-    MULTIPLY_AND_WAIT(d, s, s + A_BYTES);
-    d[2] *= 0.5f;               /* HERE missing wgmma.fence */
-    PRODUCT(d, s, s + A_BYTES); /* HERE missing wgmma.fence */
-}
+UNFENCED_CASE(written_after_the_fence, WG_FENCE(); d[1] = t)                      /* HERE missing wgmma.fence */
+UNFENCED_CASE(scaled_between, MULTIPLY_AND_WAIT(d, s, s + A_BYTES); d[2] *= 0.5f) /* HERE missing wgmma.fence */
+UNFENCED_CASE(scaled_by_asm, WG_FENCE(); HALVE(d[2]))                             /* HERE missing wgmma.fence */
 
 PRODUCT_CASE(a_packed_after_the_fence)
 {
@@ -175,13 +168,8 @@ PRODUCT_CASE(a_packed_after_the_fence)
 
 RUNNING_CASE(accumulator_read_before_the_wait, USE(d[0]))   /* HERE register of a product under way */
 RUNNING_CASE(accumulator_written_before_the_wait, d[0] = 0) /* HERE register of a product under way */
-
-PRODUCT_CASE(wait_leaves_the_group)
-{
-    MULTIPLY(d, s, s + A_BYTES);
-    WG_WAIT(1);
-    USE(d[0]); /* HERE register of a product under way */
-}
+RUNNING_CASE(accumulator_written_by_asm, SET_ONE(d[0]))     /* HERE register of a product under way */
+RUNNING_CASE(wait_leaves_the_group, WG_WAIT(1); USE(d[0]))  /* HERE register of a product under way */
 
 PRODUCT_CASE(wait_without_a_commit)
 {
@@ -191,36 +179,20 @@ PRODUCT_CASE(wait_without_a_commit)
     USE(d[0]); /* HERE register of a product under way */
 }
 
-PRODUCT_CASE(a_packed_before_the_wait)
-{
-    WG_FENCE();
-    PRODUCT_RS(d, a, s + A_BYTES);
-    WG_COMMIT();
-    a[2] = t; /* HERE register of a product under way */
-    WG_WAIT(0);
-    USE(a[2]);
-}
+/* A statement that packs A while it is read */
+#define PACKED_CASE(name, statement)   \
+    PRODUCT_CASE(name)                 \
+    {                                  \
+        WG_FENCE();                    \
+        PRODUCT_RS(d, a, s + A_BYTES); \
+        WG_COMMIT();                   \
+        statement;                     \
+        WG_WAIT(0);                    \
+        USE(a[2]);                     \
+    }
 
-PRODUCT_CASE(accumulator_written_by_asm)
-{
-    MULTIPLY(d, s, s + A_BYTES);
-    asm volatile("mov.f32 %0, 0f3f800000;" : "=f"(d[0])); /* HERE register of a product under way */
-}
-
-PRODUCT_CASE(a_packed_by_asm)
-{
-    WG_FENCE();
-    PRODUCT_RS(d, a, s + A_BYTES);
-    WG_COMMIT();
-    asm volatile("mov.b32 %0, %1;" : "=r"(a[2]) : "r"(t)); /* HERE register of a product under way */
-}
-
-PRODUCT_CASE(accumulator_scaled_by_asm)
-{
-    WG_FENCE();
-    asm volatile("mul.f32 %0, %0, 0f3f000000;" : "+f"(d[2])); /* HERE missing wgmma.fence */
-    PRODUCT(d, s, s + A_BYTES);                               /* HERE missing wgmma.fence */
-}
+PACKED_CASE(a_packed_before_the_wait, a[2] = t) /* HERE register of a product under way */
+PACKED_CASE(a_packed_by_asm, MOVE(a[2], t))     /* HERE register of a product under way */
 
 CASE(product_left)
 {
@@ -340,18 +312,9 @@ CASE(wait_for_a_warp_that_waits)
 
 /* PTX ISA, "setmaxnreg", "barrier" */
 
-CASE(pool_cannot_serve)
-{
-    REGISTERS(inc, 256); /* HERE deadlock */
-    USE(t);
-}
-
-CASE(dec_that_is_more)
-{
-    REGISTERS(dec, 40);
-    REGISTERS(dec, 48); /* HERE bad setmaxnreg */
-    USE(t);
-}
+EVERY_CASE(pool_cannot_serve, REGISTERS(inc, 256))                   /* HERE deadlock */
+EVERY_CASE(odd_number_of_registers, REGISTERS(dec, 44))              /* HERE bad setmaxnreg */
+EVERY_CASE(dec_that_is_more, REGISTERS(dec, 40); REGISTERS(dec, 48)) /* HERE bad setmaxnreg */
 
 CASE(inc_that_is_less)
 {
@@ -359,12 +322,6 @@ CASE(inc_that_is_less)
         REGISTERS(inc, 240);
         REGISTERS(inc, 232); /* HERE bad setmaxnreg */
     }
-    USE(t);
-}
-
-CASE(odd_number_of_registers)
-{
-    REGISTERS(dec, 44); /* HERE bad setmaxnreg */
     USE(t);
 }
 

@@ -3,12 +3,7 @@
 
 CASE(full_and_empty)
 {
-    if (t == 0) {
-        INIT(b, 1);
-        INIT(b + 8, 64);
-        FENCE_INIT();
-    }
-    __syncthreads();
+    make_barriers(b, t, 1, 64);
     if (t == 64)
         for (int i = 0; i < 5; i++) {
             WAIT(b + 8, (i + 1) % 2);
@@ -321,11 +316,7 @@ __device__ __forceinline__ void load_four_boxes(const fa_params &p, unsigned s, 
 CASE(stage_of_a_product)
 {
     float d[4] = {0, 0, 0, 0};
-    if (t == 0) {
-        INIT(b, 1);
-        INIT(b + 8, 4);
-        FENCE_INIT();
-    }
+    make_barriers(b, t, 1, 4);
     fill(s_b, A_BYTES, t);
     load_four_boxes(p, s, b, t);
     if (t < 128)
@@ -394,25 +385,18 @@ CASE(many_accumulators_under_way)
     }
 }
 
-/* ptxas gives 256 threads 232 registers each at launch, then. */
-CASE(registers_of_a_smaller_launch)
-{
-    if (t < 128) {
-        REGISTERS(dec, 40);
-    } else {
-        REGISTERS(inc, 232);
+/* ptxas gives 256 threads 232 registers each at launch: the smaller of the two numbers. */
+#define HANDED_CASE(name, most)   \
+    CASE(name)                    \
+    {                             \
+        if (t < 128) {            \
+            REGISTERS(dec, 40);   \
+        } else {                  \
+            REGISTERS(inc, most); \
+        }                         \
     }
-    USE(t);
-}
 
-CASE(registers_change_hands)
-{
-    if (t < 128) {
-        REGISTERS(dec, 40);
-    } else {
-        REGISTERS(inc, 256);
-    }
-    USE(t);
-}
+HANDED_CASE(registers_of_a_smaller_launch, 232)
+HANDED_CASE(registers_change_hands, 256)
 
 HOPPER_KERNEL

@@ -29,16 +29,18 @@ typedef unsigned long long u64;
 #define SINGLE_CASE(name) CASE_BETWEEN(name, if (t != 0 || blockIdx.x != 0) return, (void)0)
 /* A kilobyte of Q is on its way to s. */
 #define FETCHED_CASE(name) CASE_BETWEEN(name, READY; if (t == 0) FETCH(s, p.q, 1024, b), (void)0)
-/* A statement of thread 0, or of warp 0, is all of the case. */
-#define SHORT_CASE(kind, name, threads, statement) \
-    kind(name)                                     \
-    {                                              \
-        if (t < threads)                           \
-            statement;                             \
+/* Statements of thread 0, of warp 0, or of every thread are all of the case. */
+#define SHORT_CASE(kind, name, threads, statements) \
+    kind(name)                                      \
+    {                                               \
+        if (t < threads) {                          \
+            statements;                             \
+        }                                           \
     }
-#define ONE_CASE(name, statement) SHORT_CASE(CASE, name, 1, statement)
-#define READY_ONE_CASE(name, statement) SHORT_CASE(READY_CASE, name, 1, statement)
-#define WARP_CASE(name, statement) SHORT_CASE(CASE, name, 32, statement)
+#define ONE_CASE(name, statements) SHORT_CASE(CASE, name, 1, statements)
+#define READY_ONE_CASE(name, statements) SHORT_CASE(READY_CASE, name, 1, statements)
+#define WARP_CASE(name, statements) SHORT_CASE(CASE, name, 32, statements)
+#define EVERY_CASE(name, statements) SHORT_CASE(CASE, name, THREADS, statements)
 
 /* What every case of a file begins with. */
 #ifndef SET_UP
@@ -188,11 +190,11 @@ __device__ __forceinline__ u64 descriptor(unsigned address_s)
 constexpr int A_BYTES = 8192, B_BYTES = 1024; /* of a product: A lies at s, B after it */
 
 /* The block's barriers b (and b + 8), ready for copies. */
-__device__ __forceinline__ void make_barriers(unsigned b, int t, int count)
+__device__ __forceinline__ void make_barriers(unsigned b, int t, int count, int count_next = 0)
 {
     if (t == 0) {
         INIT(b, count);
-        INIT(b + 8, count);
+        INIT(b + 8, count_next > 0 ? count_next : count);
         FENCE_INIT();
     }
     __syncthreads();
