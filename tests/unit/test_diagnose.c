@@ -634,7 +634,7 @@ TEST(layouts_are_those_of_the_word)
         for (int strides = 0; strides <= FA_STRIDES_ODD; strides++) {
             golden_say(&g, "problem %d, strides %d: ", i, strides);
             const size_t from = g.used;
-            for (int tensor = 0; tensor <= FA_L; tensor++) {
+            for (int tensor = 0; tensor < FA_TENSORS; tensor++) {
                 const fa_layout l = fa_layout_of(&problems[i], (fa_strides)strides, 44, tensor);
                 say_layout(&g, &l);
             }

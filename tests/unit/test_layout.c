@@ -1,4 +1,4 @@
-/* Layouts of --strides: strides, gaps, blocks, and that scatter and gather are each other's inverse. */
+/* Layouts of --strides: strides, gaps, blocks. Scatter and gather: test_diagnose.c */
 #include "input/layout.h"
 #include "run/elements.h"
 #include "unit.h"
@@ -72,38 +72,6 @@ TEST(odd_strides_hold_what_is_inside)
                 const fa_layout l = fa_layout_of(&p, FA_STRIDES_ODD, seed, tensor);
                 assert_true(l.stride_h >= l.seq * l.stride_s && l.stride_h < l.seq * l.stride_s + 8 + 4);
                 assert_true(l.stride_b >= l.heads * l.stride_h && l.stride_b < l.heads * l.stride_h + 8 + 4);
-            }
-}
-
-/* Every element keeps its place by the strides; gaps hold the filler; nothing is lost. */
-TEST(scatter_and_gather)
-{
-    const fa_problem shapes[] = {problem,
-                                 {1, 6, 3, 5, 7, 16, false, 0.25f},
-                                 {1, 1, 1, 5, 7, 24, false, 0.25f},
-                                 {1, 1, 1, 1, 1, 16, false, 0.25f}};
-    for (int of = 0; of < 4; of++)
-        for (fa_strides strides = FA_STRIDES_PACKED; strides <= FA_STRIDES_ODD; strides++)
-            for (int tensor = FA_Q; tensor < FA_TENSORS; tensor++) {
-                const fa_layout l = fa_layout_of(&shapes[of], strides, 7, tensor);
-                assert_true(strides == FA_STRIDES_ODD || fa_tensor_is_fp32(tensor) ||
-                            (l.stride_b | l.stride_h | l.stride_s) % 8 == 0);
-                const size_t count = (size_t)l.blocks * fa_layout_dense(&l);
-                assert_int_equal(count, (size_t)l.batch * (size_t)l.heads * (size_t)(l.seq * l.dim));
-                FREED uint16_t *dense = fa_alloc(count * 2), *back = fa_alloc(count * 2);
-                FREED uint16_t *image = fa_alloc(l.block_count * 2);
-                for (size_t i = 0; i < count; i++)
-                    dense[i] = (uint16_t)i;
-                for (int64_t block = 0; block < l.blocks; block++) {
-                    size_t filled = 0, first = 0;
-                    fa_layout_scatter(&l, block, dense, GAP, image);
-                    for (size_t i = 0; i < l.block_count; i++)
-                        filled += image[i] != GAP;
-                    assert_int_equal(filled, fa_layout_dense(&l));
-                    assert_int_equal(fa_layout_gaps_changed(&l, block, image, GAP, &first), 0);
-                    fa_layout_gather(&l, block, image, back);
-                }
-                assert_memory_equal(dense, back, count * 2);
             }
 }
 

@@ -187,6 +187,7 @@ static uint16_t *row_of(bench *b, int32_t head, int32_t row)
     return b->output + ((size_t)head * (size_t)b->problem.seq_q + (size_t)row) * (size_t)b->problem.dim;
 }
 
+/* What else is named: tests/golden/faults.txt (test_diagnose.c) */
 TEST(damage_is_found_and_named)
 {
     CLEANUP(close_bench) bench b = open_bench(shape(1, 3, 3, 200, 150, 64, false), FA_DIST_NORMAL, 9, false);
@@ -195,41 +196,19 @@ TEST(damage_is_found_and_named)
     assert_true(judge_fault(&b, SIM_GOOD).passed);
     memcpy(good, b.output, b.count * sizeof *good);
 
-    memset(b.output, 0, b.count * sizeof *good);
-    named(&b, good, "zeros; every row");
-
-    memset(b.output, 0xFF, b.count * sizeof *good);
-    fa_verdict v = named(&b, good, "never written");
-    assert_int_equal(v.nonfinite, b.count);
-
     row_of(&b, 1, 17)[5] = 0x7E00;
-    v = named(&b, good, "1 outputs are not finite");
+    fa_verdict v = named(&b, good, "1 outputs are not finite");
     assert_int_equal(v.nonfinite, 1);
     assert_true(v.worst.batch == 0 && v.worst.head == 1 && v.worst.row == 17 && v.worst.col == 5);
-
-    row_of(&b, 2, 100)[63] = 0x7C00; /* infinity */
-    named(&b, good, "not finite");
 
     memcpy(row_of(&b, 1, 10), good + (200 + 11) * 64, row_bytes);
     memcpy(row_of(&b, 1, 11), good + (200 + 10) * 64, row_bytes);
     named(&b, good, "rows moved: batch 0 head 1 row 10 holds what belongs to batch 0 head 1 row 11; two rows");
 
-    memcpy(row_of(&b, 0, 0), good + 200 * 64, 200 * row_bytes);
-    memcpy(row_of(&b, 1, 0), good, 200 * row_bytes);
-    named(&b, good, "heads swapped: batch 0 head 0 row 0 holds what belongs to batch 0 head 1 row 0");
-
-    memcpy(row_of(&b, 2, 64), good + (2 * 200 + 0) * 64, 64 * row_bytes); /* one stale tile */
-    v = named(&b, good, "in 1 of 3 heads (batch.head 0.2), 1 of 4 tiles of 64 rows (1)");
-    expect_words(&v, "one head, 1 row tile");
-
-    for (int32_t head = 0; head < 3; head++)
-        memset(row_of(&b, head, 192), 0, 8 * row_bytes);
-    named(&b, good, "zeros; tail only");
-
-    for (int32_t head = 0; head < 3; head++)
-        for (int32_t row = 0; row < 200; row++)
-            memset(row_of(&b, head, row) + 48, 0, 16 * sizeof(uint16_t));
-    named(&b, good, "only columns 48..63; every row");
+    row_of(&b, 1, 50)[7] = fa_float_to_half(fa_half_to_float(row_of(&b, 1, 50)[7]) + 0.003f);
+    v = named(&b, good, "a single row");
+    assert_int_equal(v.mismatches, 1);
+    assert_true(v.worst.head == 1 && v.worst.row == 50 && v.worst.col == 7);
 
     for (int32_t over = 0; over < 2; over++) { /* three quarters of the columns at most */
         for (int32_t head = 0; head < 3; head++)
@@ -239,19 +218,6 @@ TEST(damage_is_found_and_named)
         v = judge(&b);
         assert_true((strstr(v.failure, "only columns 0..47; every row") != NULL) == (over == 0));
     }
-
-    for (size_t i = 0; i < b.count; i++)
-        b.output[i] = fa_float_to_half(fa_half_to_float(good[i]) * 1.02f);
-    named(&b, good, "every wrong row is the right one times 1.02");
-
-    for (size_t i = 0; i < b.count; i++)
-        b.output[i] = fa_float_to_half(fa_half_to_float(good[i]) * (1.1f + 0.01f * (float)(i / 64 % 7)));
-    named(&b, good, "times a factor of its own (1.1 to 1.16)");
-
-    row_of(&b, 1, 50)[7] = fa_float_to_half(fa_half_to_float(row_of(&b, 1, 50)[7]) + 0.003f);
-    v = named(&b, good, "a single row");
-    assert_int_equal(v.mismatches, 1);
-    assert_true(v.worst.head == 1 && v.worst.row == 50 && v.worst.col == 7);
 }
 
 /* Tolerances cannot buy a pass: rule 3 stays. */

@@ -3,61 +3,40 @@
 
 /* Another block's shared memory: PTX ISA, "Shared State Space"; CUDA C++ Guide, "Distributed Shared Memory" */
 
-MEETING_CASE(read_before_it_has_begun)
-{
-    unsigned value;
-    GET(value, PEER(s)); /* HERE absent block */
-    USE(value);
-}
+#define READ(address)         \
+    do {                      \
+        unsigned value_;      \
+        GET(value_, address); \
+        USE(value_);          \
+    } while (0)
+#define WORD_OF(rank, i) (*cg::this_cluster().map_shared_rank(reinterpret_cast<int *>(s_b) + (i), rank))
 
-MEETING_CASE(written_before_it_has_begun) { PUT(PEER(s + 4 * t), t); /* HERE absent block */ }
+MEETING_EVERY_CASE(read_before_it_has_begun, READ(PEER(s)))                                  /* HERE absent block */
+MEETING_EVERY_CASE(written_before_it_has_begun, PUT(PEER(s + 4 * t), t))                     /* HERE absent block */
+MEETING_EVERY_CASE(reached_by_pointer_before_it_has_begun, USE(WORD_OF(other, t)))           /* HERE absent block */
+MEETING_EVERY_CASE(barrier_of_the_block_before_it, __syncthreads(); PUT(PEER(s + 4 * t), t)) /* HERE absent block */
 
-MEETING_CASE(reached_by_pointer_before_it_has_begun)
-{
-    USE(*cg::this_cluster().map_shared_rank(reinterpret_cast<int *>(s_b) + t, other)); /* HERE absent block */
-}
+/* A statement of one block when the other one may have ended */
+#define ENDED_CASE(name, rank, statement) \
+    CASE(name)                            \
+    {                                     \
+        PUT(s + 4 * t, t);                \
+        CLUSTER_SYNC();                   \
+        if (mine == rank)                 \
+            statement;                    \
+    }
 
-MEETING_CASE(barrier_of_the_block_before_it_has_begun)
-{
-    __syncthreads();
-    PUT(PEER(s + 4 * t), t); /* HERE absent block */
-}
-
-CASE(read_after_its_end)
-{
-    unsigned value = 0;
-    PUT(s + 4 * t, t);
-    CLUSTER_SYNC();
-    if (mine == 0)
-        GET(value, PEER(s + 4 * t)); /* HERE absent block */
-    USE(value);
-}
-
-CASE(written_after_its_end)
-{
-    CLUSTER_SYNC();
-    if (mine == 1)
-        PUT(PEER(s + 4 * t), t); /* HERE absent block */
-}
-
-CASE(reached_by_pointer_after_its_end)
-{
-    reinterpret_cast<int *>(s_b)[t] = t;
-    CLUSTER_SYNC();
-    if (mine == 0)
-        USE(*cg::this_cluster().map_shared_rank(reinterpret_cast<int *>(s_b) + t, other)); /* HERE absent block */
-}
+ENDED_CASE(read_after_its_end, 0, READ(PEER(s + 4 * t)))                /* HERE absent block */
+ENDED_CASE(written_after_its_end, 1, PUT(PEER(s + 4 * t), t))           /* HERE absent block */
+ENDED_CASE(reached_by_pointer_after_its_end, 0, USE(WORD_OF(other, t))) /* HERE absent block */
 
 CASE(arrives_but_does_not_wait_before_its_end)
 {
-    unsigned value;
     PUT(s + 4 * t, t);
     CLUSTER_SYNC();
     CLUSTER_ARRIVE();
-    if (mine == 0) {
-        GET(value, PEER(s + 4 * t)); /* HERE absent block */
-        USE(value);
-    }
+    if (mine == 0)
+        READ(PEER(s + 4 * t)); /* HERE absent block */
 }
 
 READY_CASE(copied_to_after_its_end)
@@ -66,16 +45,8 @@ READY_CASE(copied_to_after_its_end)
         COPY_TO_ALL(s, p.q, 1024, b, 2); /* HERE absent block; HERE bulk copy left */
 }
 
-CASE(no_such_block)
-{
-    const unsigned there = peer(s, 2); /* HERE absent block */
-    PUT(there, t);
-}
-
-CASE(no_such_block_by_pointer)
-{
-    USE(*cg::this_cluster().map_shared_rank(reinterpret_cast<int *>(s_b), 2)); /* HERE absent block */
-}
+EVERY_CASE(no_such_block, PUT(peer(s, 2), t))            /* HERE absent block */
+EVERY_CASE(no_such_block_by_pointer, USE(WORD_OF(2, 0))) /* HERE absent block */
 
 MEETING_CASE(address_of_another_block_as_its_own)
 {
@@ -108,8 +79,8 @@ MEETING_CASE(read_there_and_written_here)
 MEETING_CASE(by_pointer_there_and_here)
 {
     CLUSTER_SYNC();
-    *cg::this_cluster().map_shared_rank(reinterpret_cast<int *>(s_b) + t, other) = t; /* HERE data race */
-    USE(AT(t));                                                                       /* HERE data race */
+    WORD_OF(other, t) = t; /* HERE data race */
+    USE(AT(t));            /* HERE data race */
 }
 
 CASE(variable_there_and_here)
@@ -136,23 +107,13 @@ MEETING_CASE(atomic_there_and_read_here)
     if (mine == 0)
         USE(AT(0)); /* HERE data race */
     else
-        atomicAdd(cg::this_cluster().map_shared_rank(reinterpret_cast<int *>(s_b), 0), 1); /* HERE data race */
+        atomicAdd(&WORD_OF(0, 0), 1); /* HERE data race */
 }
 
 /* The barrier of the cluster */
 
-CASE(arrives_twice)
-{
-    CLUSTER_ARRIVE();
-    CLUSTER_ARRIVE(); /* HERE bad barrier */
-    CLUSTER_WAIT();
-}
-
-CASE(waits_without_an_arrival)
-{
-    CLUSTER_WAIT(); /* HERE bad barrier */
-    USE(t);
-}
+EVERY_CASE(arrives_twice, CLUSTER_ARRIVE(); CLUSTER_ARRIVE(); CLUSTER_WAIT()) /* HERE bad barrier */
+EVERY_CASE(waits_without_an_arrival, CLUSTER_WAIT())                          /* HERE bad barrier */
 
 READY_CASE(one_block_does_not_come)
 {
@@ -220,17 +181,8 @@ MEETING_CASE(arrival_in_the_scope_of_the_block)
     USE(AT(t)); /* HERE data race */
 }
 
-READY_CASE(last_arrival_after_its_end)
-{
-    if (t == 0 && mine == 0)
-        ARRIVE_THERE(PEER(b)); /* HERE absent block */
-}
-
-READY_MEETING_CASE(stored_over_there)
-{
-    if (t == 0)
-        PUT(PEER(b), 0); /* HERE ordinary access to a barrier */
-}
+READY_ONE_CASE(last_arrival_after_its_end, if (mine == 0) ARRIVE_THERE(PEER(b))) /* HERE absent block */
+READY_MEETING_ONE_CASE(stored_over_there, PUT(PEER(b), 0))                       /* HERE ordinary access to a barrier */
 
 /* Copies to another block: PTX ISA, "cp.async.bulk" */
 
@@ -291,13 +243,7 @@ READY_MEETING_CASE(fewer_words_sent_than_expected)
     WAIT_ALL(b, 0); /* HERE deadlock */
 }
 
-READY_MEETING_CASE(word_with_a_barrier_of_the_sender)
-{
-    if (t == 0) {
-        EXPECT_BYTES(b, 4);
-        SEND(PEER(s), t, b); /* HERE bad mbarrier */
-    }
-}
+READY_MEETING_ONE_CASE(word_with_a_barrier_of_ours, EXPECT_BYTES(b, 4); SEND(PEER(s), t, b)) /* HERE bad mbarrier */
 
 READY_MEETING_CASE(read_before_it_is_received)
 {
@@ -329,11 +275,7 @@ READY_CASE(ends_before_it_is_sent)
         WAIT(b, 0);
 }
 
-READY_MEETING_CASE(mask_of_three_blocks)
-{
-    if (t == 0 && mine == 0)
-        LOAD_TO_ALL(s, &p.k_map, b, 0, 7); /* HERE absent block */
-}
+READY_MEETING_ONE_CASE(mask_of_three_blocks, if (mine == 0) LOAD_TO_ALL(s, &p.k_map, b, 0, 7)) /* HERE absent block */
 
 READY_MEETING_CASE(one_block_expects_too_little)
 {

@@ -19,22 +19,19 @@ COPIED_CASE(changed_without_an_acquire)
         load_box(p, s, b, g); /* HERE missing proxy fence */
 }
 
-COPIED_ALONE_CASE(changed_and_used_by_one_thread)
-{
-    acquire_and_load(p, s, b, g);
-    WAIT(b, 0);
-    REPLACE_ADDRESS(global, g, p.q);
-    load_box(p, s, b, g); /* HERE missing proxy fence */
-}
+/* One thread changes the map that it has used and uses it again. */
+#define CHANGED_CASE(name, release)      \
+    COPIED_ALONE_CASE(name)              \
+    {                                    \
+        acquire_and_load(p, s, b, g);    \
+        WAIT(b, 0);                      \
+        REPLACE_ADDRESS(global, g, p.q); \
+        release;                         \
+        load_box(p, s, b, g);            \
+    }
 
-COPIED_ALONE_CASE(released_and_used_by_one_thread)
-{
-    acquire_and_load(p, s, b, g);
-    WAIT(b, 0);
-    REPLACE_ADDRESS(global, g, p.q);
-    RELEASE(cta);
-    load_box(p, s, b, g); /* HERE missing proxy fence */
-}
+CHANGED_CASE(changed_and_used_by_one_thread, )              /* HERE missing proxy fence */
+CHANGED_CASE(released_and_used_by_one_thread, RELEASE(cta)) /* HERE missing proxy fence */
 
 COPIED_ALONE_CASE(released_before_the_change)
 {
@@ -145,32 +142,18 @@ CASE(changed_while_a_store_reads_it)
 
 /* Where maps lie: PTX ISA, "Tensor-map", "tensormap.replace" */
 
-CASE(map_in_shared_memory)
-{
-    if (t == 0)
-        load_box(p, s, b, reinterpret_cast<fa_tensor_map *>(s_b + MAP_PLACE)); /* HERE bad tensor map */
-}
-
+ONE_CASE(map_in_shared_memory, load_box(p, s, b, s_b + MAP_PLACE))                          /* HERE bad tensor map */
 ONE_CASE(map_not_aligned, load_box(p, s, b, reinterpret_cast<const char *>(&p.k_map) + 32)) /* HERE misaligned */
 ONE_CASE(replaced_map_not_aligned, REPLACE_ADDRESS(shared::cta, MAP + 64, p.q))             /* HERE misaligned */
 WARP_CASE(copied_map_not_aligned, COPY_MAP(g, MAP + 64, gpu))                               /* HERE misaligned */
 ONE_CASE(acquired_map_not_aligned, ACQUIRE(gpu, reinterpret_cast<const char *>(g) + 64))    /* HERE misaligned */
 ONE_CASE(acquired_in_shared_memory, ACQUIRE(gpu, s_b + MAP_PLACE))                          /* HERE bad tensor map */
 
-CASE(acquired_among_the_parameters)
-{
-    const char *map = reinterpret_cast<const char *>(&p.k_map);
-    if (t == 0)
-        ACQUIRE(gpu, map + (reinterpret_cast<u64>(map) & 64)); /* HERE bad tensor map */
-}
+/* What makes its address a multiple of 128 bytes is added. */
+#define PARAMETER (reinterpret_cast<const char *>(&p.k_map) + (reinterpret_cast<u64>(&p.k_map) & 64))
 
-CASE(replaced_among_the_parameters)
-{
-    const char *map = reinterpret_cast<const char *>(&p.k_map);
-    if (t == 0)
-        REPLACE_ADDRESS(global, map + (reinterpret_cast<u64>(map) & 64), p.q); /* HERE bad tensor map */
-}
-
+ONE_CASE(acquired_among_the_parameters, ACQUIRE(gpu, PARAMETER))                 /* HERE bad tensor map */
+ONE_CASE(replaced_among_the_parameters, REPLACE_ADDRESS(global, PARAMETER, p.q)) /* HERE bad tensor map */
 ONE_CASE(shared_map_named_global, REPLACE_ADDRESS(global, s_b + MAP_PLACE, p.q)) /* HERE bad tensor map */
 WARP_CASE(copied_to_shared_memory, COPY_MAP(s_b + MAP_PLACE + 128, MAP, gpu))    /* HERE bad tensor map */
 
@@ -198,11 +181,7 @@ CASE(size_of_a_copy)
 
 /* Values of fields: PTX ISA, "tensormap.replace"; cuTensorMapEncodeTiled */
 
-ALONE_CASE(address_off_16_bytes)
-{
-    REPLACE_ADDRESS(shared::cta, MAP, static_cast<const char *>(p.q) + 8); /* HERE bad tensor map */
-}
-
+ONE_CASE(address_off_16_bytes, REPLACE_ADDRESS(shared::cta, MAP, u64(p.q) + 8))   /* HERE bad tensor map */
 ONE_CASE(rank_6, REPLACE(rank, shared::cta, MAP, 5))                              /* HERE bad tensor map */
 ONE_CASE(box_of_257, REPLACE_OF(box_dim, shared::cta, MAP, 1, 257))               /* HERE bad tensor map */
 ONE_CASE(tensor_of_nothing, REPLACE_OF(global_dim, shared::cta, MAP, 1, 0))       /* HERE bad tensor map */

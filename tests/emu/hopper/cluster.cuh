@@ -34,6 +34,8 @@ namespace cg = cooperative_groups;
 /* At the end of which the blocks meet */
 #define MEETING_CASE(name) CASE_BETWEEN(name, (void)0, REJOIN())
 #define READY_MEETING_CASE(name) CASE_BETWEEN(name, READY, REJOIN())
+#define MEETING_EVERY_CASE(name, statements) SHORT_CASE(MEETING_CASE, name, THREADS, statements)
+#define READY_MEETING_ONE_CASE(name, statements) SHORT_CASE(READY_MEETING_CASE, name, 1, statements)
 /* Every thread writes its word of s and reads the other block's. */
 #define EXCHANGE_CASE(name, before, between, after) \
     MEETING_CASE(name)                              \
