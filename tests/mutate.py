@@ -27,7 +27,7 @@ COVERED = {
     "check/check.c": ["check"], "check/choose_rows.c": ["reference"],
     "check/device_reference.c": ["check", "gradients"], "check/diagnose.c": ["hypotheses", "diagnose", "rules"],
     "check/draw.c": ["diagnose", "check", "features"], "check/errors.c": ["diagnose", "rules"],
-    "check/judge.c": ["check"], "check/repeats.c": ["check"],
+    "check/judge.c": ["check", "gradients"], "check/repeats.c": ["check"],
     "check/lse.c": ["diagnose", "lse"], "check/reference.c": ["rules", "reference", "features"],
     "check/rules.c": ["diagnose", "rules"], "timing/calibrate.c": ["measure_golden", "measure"],
     "timing/invariance.c": ["invariance"], "timing/measure.c": ["measure_golden", "measure"],

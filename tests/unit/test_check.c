@@ -544,6 +544,9 @@ TEST(wrong_kernels_fail)
     wrong(WAY_CACHED_BY_Q, "seed 44: against cpu");
     wrong(WAY_CLAMPS, "seed 43 (rising, scale x 16, padded, V x 2^10): against cpu");
     wrong(WAY_JITTER, "differs from the first in 1 of 5120 elements, first at element 1 ");
+    char words[64];
+    snprintf(words, sizeof words, "element 1 (0x%04x, then 0x%04x)", last->kernel.cache[1], last->kernel.cache[1] ^ 1);
+    holds(last->why.text, words);
     expect(WAY_FAULTS, WAY_LIBRARY, FA_ERROR, "seed 42: an illegal memory access");
 }
 
