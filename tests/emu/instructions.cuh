@@ -3,37 +3,26 @@
 #include "shared/prims.cuh"
 
 /* ldmatrix of fewer tiles: x2 reads the addresses of lanes 0..15, x1 those of lanes 0..7. */
-__device__ __forceinline__ void ldmatrix_x1(unsigned (&r)[1], const void *row_s FA_CALLER)
-{
-    asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];\n"
-                 : "=r"(r[0])
-                 : "r"(smem_address(row_s))
-                 : "memory");
-}
-
-__device__ __forceinline__ void ldmatrix_x1_trans(unsigned (&r)[1], const void *row_s FA_CALLER)
-{
-    asm volatile("ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%0}, [%1];\n"
-                 : "=r"(r[0])
-                 : "r"(smem_address(row_s))
-                 : "memory");
-}
-
-__device__ __forceinline__ void ldmatrix_x2(unsigned (&r)[2], const void *row_s FA_CALLER)
-{
-    asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];\n"
-                 : "=r"(r[0]), "=r"(r[1])
-                 : "r"(smem_address(row_s))
-                 : "memory");
-}
-
-__device__ __forceinline__ void ldmatrix_x2_trans(unsigned (&r)[2], const void *row_s FA_CALLER)
-{
-    asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];\n"
-                 : "=r"(r[0]), "=r"(r[1])
-                 : "r"(smem_address(row_s))
-                 : "memory");
-}
+#define LDMATRIX_X1(name, form)                                                        \
+    __device__ __forceinline__ void name(unsigned(&r)[1], const void *row_s FA_CALLER) \
+    {                                                                                  \
+        asm volatile("ldmatrix.sync.aligned.m8n8." form ".shared.b16 {%0}, [%1];\n"    \
+                     : "=r"(r[0])                                                      \
+                     : "r"(smem_address(row_s))                                        \
+                     : "memory");                                                      \
+    }
+#define LDMATRIX_X2(name, form)                                                         \
+    __device__ __forceinline__ void name(unsigned(&r)[2], const void *row_s FA_CALLER)  \
+    {                                                                                   \
+        asm volatile("ldmatrix.sync.aligned.m8n8." form ".shared.b16 {%0, %1}, [%2];\n" \
+                     : "=r"(r[0]), "=r"(r[1])                                           \
+                     : "r"(smem_address(row_s))                                         \
+                     : "memory");                                                       \
+    }
+LDMATRIX_X1(ldmatrix_x1, "x1")
+LDMATRIX_X1(ldmatrix_x1_trans, "x1.trans")
+LDMATRIX_X2(ldmatrix_x2, "x2")
+LDMATRIX_X2(ldmatrix_x2_trans, "x2.trans")
 
 /* The way back: four 8x8 tiles to shared memory, addresses as for ldmatrix_x4. sm_90. [stmatrix] */
 __device__ __forceinline__ void stmatrix_x4(void *row_s, const unsigned (&r)[4] FA_CALLER)

@@ -283,7 +283,8 @@ TEST(the_reference_is_attention)
                 if (!(fabsl(lse - (long double)r.lse[i]) <= 1e-12L || lse == (long double)r.lse[i]))
                     fail_msg("%s: row %lld: log-sum-exp %.17g", line, (long long)r.rows[i], r.lse[i]);
                 for (int32_t d = 0; d < dim_v; d++)
-                    if (!(fabsl((long double)r.exact[i * dim_v + d] - want[d]) <= 1e-12L * (1 + fabsl(want[d]))))
+                    if (!(fabsl((long double)r.exact[i * dim_v + d] - want[d]) <=
+                          (want[d] == 0 ? 0 : 1e-12L * (1 + fabsl(want[d])))))
                         fail_msg("%s: row %lld col %d: %.17g, expected %.17Lg", line, (long long)r.rows[i], d,
                                  r.exact[i * dim_v + d], want[d]);
             }

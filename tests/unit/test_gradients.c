@@ -289,7 +289,7 @@ TEST(infinities_outside_the_sample_are_judged_by_the_cpu)
     }
     fa_device device = {0};
     fa_candidate candidate = {.device = &device};
-    fa_draw draw = {0};
+    fa_draw draw = {.as_asked = true};
     fa_check_result result = {0};
     fa_kept kept = {.tensors = b.tensors, .forward = b.forward, .gradients = b.expected, .has_gradients = true};
     fa_session s = {.candidate = &candidate, .problem = &b.problem, .draw = &draw, .kept = &kept, .result = &result};

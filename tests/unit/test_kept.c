@@ -9,10 +9,10 @@ static const fa_draw draw = {.seed = 42, .q_seed = 42, .as_asked = true, .factor
 static fa_digest key_of(const fa_problem *p, const fa_draw *d) { return fa_kept_key(p, d, 64, false); }
 
 /* An entry with inputs and a reference, as a check makes them. */
-static fa_kept *fill(const fa_problem *p, const fa_draw *d)
+static fa_kept *fill(const fa_problem *p, const fa_draw *d, bool may_change)
 {
     const fa_digest key = key_of(p, d);
-    fa_kept *kept = fa_kept_open(&key, p, false);
+    fa_kept *kept = fa_kept_open(&key, p, may_change);
     if (kept->has_tensors)
         return kept;
     kept->tensors = fa_draw_tensors(d, p);
@@ -117,17 +117,17 @@ TEST(memory_is_bounded)
     const size_t q = 2 * 4 * 8 * 16, k = 2 * 2 * 16 * 16, rows = 2 * 4 * 8;
     const size_t one = 2 * (q + 2 * k) + q * (8 + 2) + rows * 4 * 8 + sizeof(fa_kept);
     for (int i = 0; i < 3; i++)
-        fa_kept_close(fill(&problem, &draws[i]), 3 * one);
+        fa_kept_close(fill(&problem, &draws[i], false), 3 * one);
     for (int i = 2; i >= 0; i--)
         assert_true(is_there(&problem, &draws[i]));
-    fa_kept_close(fill(&problem, &draws[3]), 3 * one); /* 0 was the last that was used, 2 was not for longest */
+    fa_kept_close(fill(&problem, &draws[3], false), 3 * one); /* 0 was the last that was used, 2 was not for longest */
     assert_false(is_there(&problem, &draws[2]));
     assert_true(is_there(&problem, &draws[0]) && is_there(&problem, &draws[1]) && is_there(&problem, &draws[3]));
     fa_kept_clear();
-    fa_kept_close(fill(&problem, &draws[0]), one - 1);
+    fa_kept_close(fill(&problem, &draws[0], false), one - 1);
     assert_false(is_there(&problem, &draws[0]));
     fa_kept_clear();
-    fa_kept_close(fill(&problem, &draws[0]), one);
+    fa_kept_close(fill(&problem, &draws[0], false), one);
     assert_true(is_there(&problem, &draws[0]));
     fa_kept_clear();
     assert_false(is_there(&problem, &draws[0]));
@@ -141,11 +141,7 @@ TEST(what_has_changed_is_not_kept)
     const fa_digest key = key_of(&problem, &draw);
     for (int part = 0; part < 5; part++) {
         fa_kept_clear();
-        fa_kept *kept = fa_kept_open(&key, &problem, true);
-        assert_false(kept->has_tensors);
-        kept->tensors = fa_draw_tensors(&draw, &problem);
-        kept->has_tensors = kept->has_reference = true;
-        kept->reference = fa_reference_make(&problem, &kept->tensors, 64, false, 42);
+        fa_kept *kept = fill(&problem, &draw, true);
         kept->plain = fa_alloc((fa_problem_o_count(&problem) + (size_t)fa_problem_rows(&problem)) * sizeof(double));
         double *const plain = kept->plain;
         uint16_t *const q = kept->tensors.q;

@@ -81,29 +81,6 @@ static const fa_rule *expected_rule(const char *kernel, bool own, const fa_probl
     return best;
 }
 
-/* Splits of a kernel that chooses them: a block keeps 1024 keys at least (packed heads: 256), 64 splits at most. */
-static int32_t expected_splits(const fa_kernel_row *row, const fa_knobs *knobs, const fa_problem *p, int64_t sms)
-{
-    int32_t chosen = 1;
-    double best = 0;
-    if (row->space.splits == NULL)
-        return 1;
-    const bool packed = row->traits.pack_heads;
-    const int64_t group = packed ? p->heads / p->kv_heads : 1;
-    const int64_t tiles = up(p->seq_q * group, knobs->m) * (p->heads / group) * p->batch;
-    const int64_t slots = packed && knobs->warps <= 4 ? 2 * sms : sms;
-    for (int32_t s = 1; s <= 64 && s * (packed ? 256 : 1024) <= p->seq_kv; s++) {
-        const double filled = (double)(tiles * s) / (double)(up(tiles * s, slots) * slots);
-        if (!packed && tiles * s <= sms)
-            chosen = s;
-        if (packed && best < 0.95 && filled > best) {
-            best = filled;
-            chosen = s;
-        }
-    }
-    return chosen;
-}
-
 /* stages: a tile option; 0: none. */
 static void check_tile(const fa_kernel_row *asked, int32_t stages, const fa_problem *p, const char *arch, int64_t sms)
 {
@@ -117,16 +94,8 @@ static void check_tile(const fa_kernel_row *asked, int32_t stages, const fa_prob
     const fa_rule *rule = expected_rule(asked->name, stages != 0, p, atoi(arch + 3), sms);
     fa_knobs want = rule != NULL ? rule->knobs : asked->knobs;
     want.stages = stages != 0 ? stages : want.stages;
-    const bool chosen = want.splits == 0;
-    if (chosen)
-        want.splits = expected_splits(spec.row, &want, p, sms);
-    /* wgmma's are chosen by models of waves: here only that a block keeps 512 keys at least (packed heads: 256). Those
-     * of gradients share the keys. */
-    const int32_t of_tensors = spec.row->traits.pack_heads ? 256 : 512;
-    const int32_t least_keys = spec.row->traits.backward ? 0 : of_tensors;
-    if (spec.row->traits.wgmma && spec.row->space.splits != NULL && chosen &&
-        (spec.knobs.splits == 1 || (spec.knobs.splits > 1 && spec.knobs.splits * least_keys <= p->seq_kv)))
-        want.splits = spec.knobs.splits;
+    if (want.splits == 0) /* of the tile that serves; how many: splits_are_chosen */
+        want.splits = spec.row->space.splits == NULL ? 1 : fa_splits_choose(spec.row, &want, p, (int32_t)sms);
     assert_int_equal(spec.kind, spec.row->kind);
     assert_int_equal(spec.kind == FA_KIND_HAND, spec.source[0] != '\0');
     const char *variant = rule != NULL ? rule->variant : asked->name;

@@ -1,13 +1,6 @@
 /* Kernels that are right, each near one of bad_maps.cu: nothing may be reported, in any schedule. */
 #include "maps.cuh"
 
-/* Half (row, column) of a box of 64 columns at s, 128-byte swizzled */
-__device__ __forceinline__ int box_half(const unsigned char *s_b, int row, int column)
-{
-    const int chunk = column / 8 ^ row % 8;
-    return reinterpret_cast<const unsigned short *>(s_b)[row * 64 + chunk * 8 + column % 8];
-}
-
 /* As CUDA's programming guide has it. */
 CASE(map_from_shared_memory)
 {

@@ -2,13 +2,6 @@
  * those of a GPU. k_map: 32 rows of 64 halves, q's numbers; v_map: of o from byte 4096 on. */
 #include "hopper.cuh"
 
-/* Half `column` of row `row` of a box at `place`, 128-byte swizzled. */
-__device__ __forceinline__ int box_half(const unsigned char *place_s, int row, int column)
-{
-    const int chunk = column / 8 ^ row % 8;
-    return reinterpret_cast<const unsigned short *>(place_s)[row * 64 + chunk * 8 + column % 8];
-}
-
 /* A box whose corner is at (column, row), outside of the tensor in part: its full bytes are counted. */
 __device__ __forceinline__ void check_box(const fa_params &p, unsigned char *s_b, unsigned s, unsigned b, int t,
                                           int column, int row, int parity)

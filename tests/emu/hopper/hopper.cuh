@@ -200,6 +200,13 @@ __device__ __forceinline__ void make_barriers(unsigned b, int t, int count, int 
     __syncthreads();
 }
 
+/* Half `column` of row `row` of a box of 64 columns at `place`, 128-byte swizzled */
+__device__ __forceinline__ int box_half(const unsigned char *place_s, int row, int column)
+{
+    const int chunk = column / 8 ^ row % 8;
+    return reinterpret_cast<const unsigned short *>(place_s)[row * 64 + chunk * 8 + column % 8];
+}
+
 /* Fills `bytes` of shared memory from s_b on with halves of 1.0, visible to the async proxy. */
 __device__ __forceinline__ void fill(unsigned char *s_b, int bytes, int t)
 {
