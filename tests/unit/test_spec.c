@@ -35,30 +35,10 @@ static bool serves(const fa_rule *r, const char *kernel, const fa_problem *p, in
     return p->seq_kv >= r->min_keys && arch >= r->min_arch && (r->max_arch == 0 || arch <= r->max_arch);
 }
 
-/* The busiest of `sms` queues, each tile in the shortest one, the longest tiles first. */
+/* How many keys: busiest_multiprocessor */
 static int64_t cost(const fa_rule *r, const fa_problem *p, int64_t sms)
 {
-    const int64_t rows = r->knobs.m, keys = r->knobs.n, heads = (int64_t)p->batch * p->heads;
-    const int64_t tiles = up(p->seq_q, rows);
-    int64_t queues[256] = {0}, total = 0, most = 0;
-    assert_true(sms <= 256);
-    if (!p->causal && tiles * heads <= 64 * sms) /* they are all as long */
-        return r->key_cost * up(tiles * heads, sms) * (up(p->seq_kv, keys) * keys + 256);
-    for (int64_t tile = tiles * heads - 1; tile >= 0; tile--) {
-        int64_t seen = p->seq_kv, shortest = 0;
-        if (p->causal) {
-            const int64_t last = (tile / heads + 1) * rows - 1;
-            seen = (last < p->seq_q ? last : p->seq_q - 1) + 1 + p->seq_kv - p->seq_q;
-            seen = seen < 1 ? 1 : seen;
-        }
-        const int64_t takes = up(seen, keys) * keys + 256;
-        total += takes;
-        for (int64_t q = 1; q < sms && tiles * heads <= 64 * sms; q++)
-            shortest = queues[q] < queues[shortest] ? q : shortest;
-        queues[shortest] += takes;
-        most = queues[shortest] > most ? queues[shortest] : most;
-    }
-    return r->key_cost * (tiles * heads <= 64 * sms ? most : total / sms);
+    return r->key_cost * fa_busiest_keys(&r->knobs, p, (int32_t)sms);
 }
 
 /* own: only rules that keep the kernel. */
@@ -222,9 +202,12 @@ TEST(busiest_multiprocessor)
         {64, 64, 1, 64, 64, 0, 132, 320},      {64, 64, 3, 64, 64, 0, 2, 640}, /* two and one */
         {64, 128, 1, 64, 129, 0, 1, 512},                                      /* whole tiles of keys */
         {64, 64, 1, 128, 128, 1, 1, 704},      {64, 64, 1, 128, 128, 1, 2, 384},
-        {64, 64, 1, 192, 192, 1, 2, 704}, /* 448; 384 and 320 */
-        {64, 64, 1, 128, 64, 1, 2, 320},  /* rows without a key take one tile */
-        {128, 64, 1, 64, 128, 1, 1, 384}, /* the past of a short tile */
+        {64, 64, 1, 192, 192, 1, 2, 704},  /* 448; 384 and 320 */
+        {64, 64, 1, 128, 64, 1, 2, 320},   /* rows without a key take one tile */
+        {128, 64, 1, 64, 128, 1, 1, 384},  /* the past of a short tile */
+        {64, 64, 1, 64, 65, 1, 1, 384},    /* the last row's last key */
+        {64, 64, 2, 320, 320, 1, 4, 1280}, /* 576 576 512 512; 448 each to 512, 384 to 576, 320 to 960 */
+        {64, 64, 3, 256, 256, 1, 7, 832},  /* 3 x 512, 3 x 448, 384; 384 to 384 and 448, 320 to 448, 448 and 512 */
         {64, 64, 2 * 64, 64, 64, 0, 2, 20480}, {64, 64, 2 * 64 + 1, 64, 64, 0, 2, 20640}, /* from here on the mean */
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -246,7 +229,9 @@ TEST(windows_leave_fewer_keys)
     const fa_knobs narrow = {.m = 64, .n = 96}, wide = {.m = 128, .n = 64};
     assert_int_equal(fa_busiest_keys(&narrow, &p, 64), 192 + 256); /* 191 keys */
     assert_int_equal(fa_busiest_keys(&wide, &p, 32), 256 + 256);   /* 255 keys */
-    p.windowed = false, p.causal = false, p.chunk = 100;
+    p.seq_q = 64;                                                  /* the last of as many keys */
+    assert_int_equal(fa_busiest_keys(&narrow, &p, 64), 192 + 256);
+    p.seq_q = 4096, p.windowed = false, p.causal = false, p.chunk = 100;
     assert_int_equal(fa_busiest_keys(&wide, &p, 32), 320 + 256); /* rows of three chunks */
 }
 
