@@ -203,12 +203,13 @@ TEST(busiest_multiprocessor)
         {64, 128, 1, 64, 129, 0, 1, 512},                                      /* whole tiles of keys */
         {64, 64, 1, 128, 128, 1, 1, 704},      {64, 64, 1, 128, 128, 1, 2, 384},
         {64, 64, 1, 192, 192, 1, 2, 704},  /* 448; 384 and 320 */
-        {64, 64, 1, 128, 64, 1, 2, 320},   /* rows without a key take one tile */
+        {64, 64, 1, 128, 64, 1, 1, 640},   /* rows without a key take one tile */
         {128, 64, 1, 64, 128, 1, 1, 384},  /* the past of a short tile */
         {64, 64, 1, 64, 65, 1, 1, 384},    /* the last row's last key */
         {64, 64, 2, 320, 320, 1, 4, 1280}, /* 576 576 512 512; 448 each to 512, 384 to 576, 320 to 960 */
         {64, 64, 3, 256, 256, 1, 7, 832},  /* 3 x 512, 3 x 448, 384; 384 to 384 and 448, 320 to 448, 448 and 512 */
         {64, 64, 2 * 64, 64, 64, 0, 2, 20480}, {64, 64, 2 * 64 + 1, 64, 64, 0, 2, 20640}, /* from here on the mean */
+        {64, 64, 452, 64, 64, 0, 7, 20662},                                               /* rounded down */
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const fa_knobs knobs = {.m = cases[i].m, .n = cases[i].n};
