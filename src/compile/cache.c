@@ -12,9 +12,6 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/process.h"
-
-static const double TURN_S = 60.0; /* a process that was stopped holds nobody up for longer */
 
 /* An entry on disk, as the limit of the cache sees it. */
 typedef struct {
@@ -258,7 +255,7 @@ static fa_status open_temporary(fa_cache_entry *entry, fa_reason *why)
 fa_status fa_cache_open(const fa_digest *key, fa_cache_entry *entry, fa_reason *why)
 {
     char root[640];
-    *entry = (fa_cache_entry){.hit = false, .turn = -1};
+    *entry = (fa_cache_entry){.hit = false};
     if (!cache_root(root) || !root_is_ours(root, why))
         return open_temporary(entry, why);
     snprintf(entry->folder, sizeof entry->folder, "%s/%s", root, key->hex);
@@ -273,47 +270,6 @@ fa_status fa_cache_open(const fa_digest *key, fa_cache_entry *entry, fa_reason *
         return FA_PASS;
     }
     return open_temporary(entry, why);
-}
-
-static void end_turn(int *turn)
-{
-    if (*turn >= 0)
-        close(*turn);
-    *turn = -1;
-}
-
-/* Locks the byte of a file that the key says, until the file is closed; -1: not, or the entry is there by now. */
-static int take_turn(const fa_digest *key, const char *root)
-{
-    char *final = fa_format("%s/%s", root, key->hex), *path = fa_format("%s/turns", root);
-    char *place = fa_format("%.15s", key->hex);
-    struct flock lock = {.l_type = F_WRLCK, .l_start = strtoll(place, NULL, 16), .l_len = 1};
-    const double until_s = fa_now_s() + TURN_S;
-    int turn = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    while (turn >= 0 && fcntl(turn, F_OFD_SETLK, &lock) != 0)
-        if (errno == EAGAIN && access(final, F_OK) != 0 && fa_now_s() < until_s)
-            fa_rest(0.002);
-        else
-            end_turn(&turn);
-    free(place);
-    free(path);
-    free(final);
-    return turn;
-}
-
-fa_status fa_cache_open_in_turn(const fa_digest *key, fa_cache_entry *entry, fa_reason *why)
-{
-    FA_TRY(fa_cache_open(key, entry, why));
-    if (entry->hit || entry->temporary)
-        return FA_PASS;
-    fa_cache_discard(entry);
-    *strrchr(entry->folder, '/') = '\0';
-    int turn = take_turn(key, entry->folder);
-    const fa_status status = fa_cache_open(key, entry, why);
-    if (status != FA_PASS || entry->hit)
-        end_turn(&turn);
-    entry->turn = turn;
-    return status;
 }
 
 fa_status fa_cache_publish(const fa_digest *key, fa_cache_entry *entry, fa_reason *why)
@@ -346,7 +302,6 @@ fa_status fa_cache_publish(const fa_digest *key, fa_cache_entry *entry, fa_reaso
     if (access(final, R_OK) != 0)
         return fa_refuse(why, FA_ERROR, "cannot publish %s: %s", final, strerror(errno));
     memcpy(entry->folder, final, sizeof final);
-    end_turn(&entry->turn);
     if (key->hex[0] == '0' || getenv("FA_CACHE_MB") != NULL) { /* one entry in 16 looks at them all */
         final[parent] = '\0';
         limit_size(final);
@@ -357,7 +312,6 @@ fa_status fa_cache_publish(const fa_digest *key, fa_cache_entry *entry, fa_reaso
 void fa_cache_discard(fa_cache_entry *entry)
 {
     in_work("");
-    end_turn(&entry->turn);
     if (!entry->hit)
         fa_remove_folder(entry->folder);
 }

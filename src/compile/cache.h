@@ -9,12 +9,9 @@ typedef struct fa_cache_entry {
     char folder[900];
     bool hit;
     bool temporary; /* no cache can be written: the folder lies in TMPDIR until fa_cache_tidy */
-    int turn;       /* the file by which others wait until it is published or discarded; -1: none */
 } fa_cache_entry;
 
 fa_status fa_cache_open(const fa_digest *key, fa_cache_entry *entry, fa_reason *why);
-/* Where another process builds the entry, after it: of many that need the same module one compiles it. */
-fa_status fa_cache_open_in_turn(const fa_digest *key, fa_cache_entry *entry, fa_reason *why);
 /* Makes the private folder the entry; `folder` then names its final place. Another process may publish the same entry
  * first: that is a success too. */
 fa_status fa_cache_publish(const fa_digest *key, fa_cache_entry *entry, fa_reason *why);

@@ -257,7 +257,7 @@ fa_status fa_job_obtain(const fa_job *job, fa_job_build *build, fa_cache_entry *
     bool gone = true; /* the cache, which somebody removed meanwhile: once more */
     fa_status status = FA_ERROR;
     for (int attempt = 0; attempt < 2 && gone; attempt++) {
-        FA_TRY(fa_cache_open_in_turn(&job->key, entry, why));
+        FA_TRY(fa_cache_open(&job->key, entry, why));
         if (entry->hit)
             return FA_PASS;
         status = build_entry(job, build, entry, why);

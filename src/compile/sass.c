@@ -260,7 +260,7 @@ fa_status fa_sass_read(const char *cubin_path, fa_sass *sass, fa_reason *why)
     const fa_digest key = fa_sha256(text, strlen(text));
     free(text);
     free(cubin);
-    FA_TRY(fa_cache_open_in_turn(&key, &entry, why));
+    FA_TRY(fa_cache_open(&key, &entry, why));
     char *kept = fa_format("%s/listing", entry.folder);
     fa_status status = FA_PASS;
     if (entry.hit) {

@@ -5,7 +5,6 @@
 #include "unit.h"
 
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 static fa_reason why;
@@ -51,36 +50,6 @@ TEST_WITH(published_entries_are_found, fresh_root, drop_root)
     assert_int_equal(fa_cache_open(&key, &found, &why), FA_PASS);
     assert_true(found.hit);
     assert_string_equal(found.folder, made.folder);
-}
-
-/* What another process builds is waited for; when that came to nothing, the next one builds. */
-TEST_WITH(one_of_many_builds, fresh_root, drop_root)
-{
-    const fa_digest key = fa_sha256("key", 3), other = fa_sha256("other", 5);
-    for (int good = 0; good < 2; good++) {
-        int how = -1, line[2];
-        char byte;
-        fa_cache_entry entry, theirs;
-        assert_int_equal(pipe(line), 0);
-        assert_int_equal(fa_cache_open_in_turn(&key, &entry, &why), FA_PASS);
-        assert_false(entry.hit);
-        const pid_t child = fork();
-        if (child == 0) {
-            fa_cache_entry free_one;
-            const bool open = fa_cache_open_in_turn(&other, &free_one, &why) == FA_PASS && write(line[1], "", 1) == 1 &&
-                              fa_cache_open_in_turn(&key, &theirs, &why) == FA_PASS;
-            _exit(!open || theirs.hit != (good == 1));
-        }
-        assert_int_equal(read(line[0], &byte, 1), 1);
-        fa_rest(0.05); /* it waits by now */
-        put(entry.folder, "module.cubin", "machine code");
-        if (good)
-            assert_int_equal(fa_cache_publish(&key, &entry, &why), FA_PASS);
-        else
-            fa_cache_discard(&entry);
-        assert_int_equal(waitpid(child, &how, 0), child);
-        assert_int_equal(how, 0);
-    }
 }
 
 /* Every file of the entry, truncated or with one bit flipped, makes it a miss; publishing again mends it. */
