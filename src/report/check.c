@@ -48,9 +48,7 @@ static void put_lse(cJSON *check, const fa_lse_verdict *v)
     cJSON *lse = object_if(v->done, check, "lse");
     if (lse == NULL)
         return;
-    PUT_FIELDS(lse, v, passed, atol);
-    put(lse, "rtol", FA_LSE_RTOL);
-    PUT_FIELDS(lse, v, rows_checked, max_abs_err, baseline_max_abs_err, mismatches, nonfinite);
+    PUT_FIELDS(lse, v, passed, atol, rtol, rows_checked, max_abs_err, baseline_max_abs_err, mismatches, nonfinite);
     put_place(object_in(lse, "worst"), &v->worst);
     put_text(lse, "failure", v->failure);
 }

@@ -139,3 +139,26 @@ TEST(bf16_has_eight_times_the_room)
         b->lse[i] += 9e-3f;
     assert_false(fa_judge_lse(&fp8, &b->reference, b->lse, false).passed);
 }
+
+/* A sum of FP8 products of one sign loses 2^-14 of itself a product; a small log-sum-exp is of mixed signs. */
+TEST(fp8_sums_of_one_sign_lose_more)
+{
+    fa_problem one = {1, 1, 1, 1, 4, 64, false, 1.0f};
+    const struct {
+        fa_dtype dtype;
+        double exact;
+        float got;
+        bool passes;
+    } row[] = {
+        {FA_DTYPE_E4M3, 32, 32.038f, true},    {FA_DTYPE_E4M3, 32, 32.042f, false},
+        {FA_DTYPE_E4M3, 1056, 1061.0f, true},  {FA_DTYPE_E4M3, -1056, -1050.9f, false},
+        {FA_DTYPE_BF16, 1056, 1056.2f, false},
+    };
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        int64_t first = 0;
+        double exact = row[i].exact;
+        const fa_reference reference = {.row_count = 1, .rows = &first, .lse = &exact, .baseline_lse = &exact};
+        one.dtype = row[i].dtype;
+        assert_int_equal(fa_judge_lse(&one, &reference, &row[i].got, false).passed, row[i].passes);
+    }
+}
