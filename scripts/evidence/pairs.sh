@@ -86,12 +86,14 @@ problems() {
 problems | awk -v lane="$lane" -v lanes="$lanes" '
     /^ *(#|$)/ {next} ++n % lanes == lane % lanes {$1 = $1; print}' >"$work/problems"
 [[ -s $work/problems ]] || die 2 "no problem in lane ${opt[lane]}"
+gpu_probe "$bench" --kernel "$(jq -r '[.[] | select(.kind == "hand").name][0]' <<<"$registry")" >"$work/probe"
+arch=$(jq -r 'select(.status != "not_run") | .ptxas.arch // .device.arch // empty' "$work/probe")
 kernel=${opt[kernel]}
 if [[ -z $kernel ]]; then
     read -ra first <"$work/problems"
+    first+=(--compile-only --no-bound --quiet ${arch:+--arch "$(gpu_target "$arch")"})
     while read -r kernel; do
-        status=$("$bench" --kernel "$kernel" "${first[@]}" --compile-only --no-bound --quiet --json - 2>/dev/null |
-            jq -r .status) || true
+        status=$("$bench" --kernel "$kernel" "${first[@]}" --json - 2>/dev/null | jq -r .status) || true
         [[ $status == infeasible ]] || break
     done < <(rungs | tac)
 fi
@@ -134,13 +136,12 @@ need_peer() { # NAME of the registry
         die 4 "NOT-RUN: $1: $(jq -r '.reason // "no record"' "$work/peer")"
 }
 if [[ -s $work/left ]]; then
-    gpu_probe "$bench" --kernel "$(jq -r '[.[] | select(.kind == "hand").name][0]' <<<"$registry")" >"$work/probe"
     jq -e '.device and .status != "not_run"' "$work/probe" >/dev/null ||
         die 4 "NOT-RUN: $(jq -r '.reason // "no record"' "$work/probe")"
     for peer in "${peers[@]}"; do
         ! kernel_exists "$peer" || need_peer "$peer"
     done
-    compile_ahead "$(jq -r '.ptxas.arch // .device.arch' "$work/probe")"
+    compile_ahead "$arch"
     code=0
     "$bench" --device cuda --seeds 1 --no-bound --runs "$work/left" --quiet --json - >>"$out" || code=$?
     [[ $code -ne 2 ]] || exit 2 # it has said what is wrong with a run, and made none

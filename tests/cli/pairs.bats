@@ -33,9 +33,10 @@ pairs() { scripts/evidence/pairs.sh --problems "$work/problems" --vs lib --jobs 
     [ "$(grep -c ' vs lib' "$STUB/runs")" -eq 9 ]
     # What is new is compiled first, each kernel once.
     [ "$(grep -c -- '--compile-only.*--json [^-]' "$STUB/commands")" -eq 6 ]
-    # The last rung that serves the problem.
+    # The last rung that serves the problem on this GPU.
     echo "two 16 4" >"$STUB/too_large"
     [[ $(pairs --dry-run) == "--kernel one --seq 128 "* ]]
+    grep -q -- '--kernel two --seq 128 --compile-only .*--arch sm_90a' "$STUB/commands"
 }
 
 @test "two lanes share the problems; their records join without a GPU" {

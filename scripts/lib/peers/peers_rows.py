@@ -277,12 +277,12 @@ def is_known(line, row, folder):
     """Has a row an answer of all that is asked, pairs too, and is it of this very machine code?"""
     if row is None or arguments.again or row["status"] != "pass" or row.get("asked", "") != arguments.asked:
         return False
-    libraries, peers = wanted_of(row)
-    said = {peer["peer"] for peer in row["peers"] if peer["reason"] or arguments.no_pairs or "ratio" in peer}
-    if not said.issuperset([*map(name_of, libraries), *peers]):
-        return False
     record = bench_run(["--kernel", row["kernel"], *shlex.split(without(line, "--kernel")), "--compile-only"], folder)
-    return [row["config"], row["code_sha256"]] == [record["config"], record["provenance"]["code_sha256"]]
+    if [row["config"], row["code_sha256"]] != [record["config"], record["provenance"]["code_sha256"]]:
+        return False
+    libraries, peers = wanted_of({**row, "problem": record["problem"]}) # an older row may lack what is asked today
+    said = {peer["peer"] for peer in row["peers"] if peer["reason"] or arguments.no_pairs or "ratio" in peer}
+    return said.issuperset([*map(name_of, libraries), *peers])
 
 
 def text_of(row):
