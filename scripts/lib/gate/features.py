@@ -10,7 +10,7 @@ from problems import Deck, options, parse, problem
 # What is asked of each feature. Most go with a drawn shape; the others say theirs: rows that see nothing, Sq > Sk.
 ALONE = {
     "varlen": [{"lengths": "draw", "batch": 9}, {"lengths": "17,0,33:5,5:33,1,0:7,3:0"},
-               {"lengths": "1:65,1:0,1:1,1:130"}, {"lengths": "0,0:9,66:3,1"}, {"lengths": "draw", "batch": 2},
+               {"lengths": "1:65,1:0,1:1,1:130"}, {"lengths": "0,0:9,384:3,1"}, {"lengths": "draw", "batch": 2},
                {"lengths": "129:64,0,64:65,1:1", "strides": "padded"}],
     "window": [{"window": "9,3"}, {"window": "3,0", "seq": 70, "seq_kv": 37}, {"window": "500,500"},
                {"window": "-1,4", "seq": 45, "seq_kv": 20, "causal": False}, {"window": "7,-1"}, {"window": "0,0"},
