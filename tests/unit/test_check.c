@@ -134,32 +134,28 @@ static void fake_unload(fa_device *device, fa_kernel *kernel)
     free(kernel);
 }
 
-/* A tensor of device memory without gaps. */
-static uint16_t *dense(const void *from, fa_i64 stride_b, fa_i64 stride_h, fa_i64 stride_s, int32_t batch,
-                       int32_t heads, int32_t seq, int32_t dim)
+/* Where row `i` of all batches and heads lies; stride: of a batch, a head and a row, as they follow in fa_params. */
+static fa_i64 place_of(const fa_i64 *stride, int64_t i, int32_t heads, int32_t seq)
 {
-    uint16_t *to = fa_alloc((size_t)batch * (size_t)heads * (size_t)(seq * dim) * sizeof *to), *row = to;
-    for (int64_t b = 0; b < batch; b++)
-        for (int64_t h = 0; h < heads; h++)
-            for (int64_t s = 0; s < seq; s++, row += dim)
-                memcpy(row, (const uint16_t *)from + b * stride_b + h * stride_h + s * stride_s, (size_t)dim * 2);
-    return to;
+    return i / seq / heads * stride[0] + i / seq % heads * stride[1] + i % seq * stride[2];
 }
 
-/* Where row `i` of the log-sum-exp lies. */
-static int64_t place_in_lse(const fa_params *p, int64_t i)
+/* A tensor of device memory without gaps. */
+static uint16_t *dense(const void *from, const fa_i64 *stride, int32_t batch, int32_t heads, int32_t seq, int32_t dim)
 {
-    return i / p->seq_q / p->heads * p->lse_stride_b + i / p->seq_q % p->heads * p->lse_stride_h +
-           i % p->seq_q * p->lse_stride_s;
+    const int64_t rows = (int64_t)batch * heads * seq;
+    uint16_t *to = fa_alloc((size_t)(rows * dim) * sizeof *to);
+    for (int64_t i = 0; i < rows; i++)
+        memcpy(to + i * dim, (const uint16_t *)from + place_of(stride, i, heads, seq), (size_t)dim * sizeof *to);
+    return to;
 }
 
 /* What lies in device memory. */
 static fa_tensors tensors_of(const fa_params *p)
 {
-    return (fa_tensors){
-        .q = dense(p->q, p->q_stride_b, p->q_stride_h, p->q_stride_s, p->batch, p->heads, p->seq_q, p->dim),
-        .k = dense(p->k, p->k_stride_b, p->k_stride_h, p->k_stride_s, p->batch, p->kv_heads, p->seq_kv, p->dim),
-        .v = dense(p->v, p->v_stride_b, p->v_stride_h, p->v_stride_s, p->batch, p->kv_heads, p->seq_kv, p->dim)};
+    return (fa_tensors){.q = dense(p->q, &p->q_stride_b, p->batch, p->heads, p->seq_q, p->dim),
+                        .k = dense(p->k, &p->k_stride_b, p->batch, p->kv_heads, p->seq_kv, p->dim),
+                        .v = dense(p->v, &p->v_stride_b, p->batch, p->kv_heads, p->seq_kv, p->dim)};
 }
 
 /* Inputs and the reference of all their rows. Launches repeat their inputs, so the last ones are kept. */
@@ -216,7 +212,7 @@ static void compute(const fa_kernel *kernel, const fa_params *p, uint16_t *out)
         sim_flash(&problem, &in->tensors, all, 64,
                   kernel->way == WAY_READ_PAST_K || kernel->way == WAY_FAULT ? kernel->fault : SIM_GOOD, out);
     for (int64_t i = 0; i < all->row_count && p->lse != NULL && kernel->way != WAY_NO_LSE; i++) {
-        const int64_t at = kernel->way == WAY_LSE_PACKED ? i : place_in_lse(p, i);
+        const int64_t at = kernel->way == WAY_LSE_PACKED ? i : place_of(&p->lse_stride_b, i, p->heads, p->seq_q);
         assert_int_equal(((const uint16_t *)p->lse)[2 * at], kernel->clear ? 0 : 0xFFFF); /* NaN-filled too */
         p->lse[at] = (float)all->lse[i] * (kernel->way == WAY_LSE_LOG2 ? 1.442695f : 1.0f);
         p->lse[at] += kernel->way == WAY_LSE_ROW_OFF && i == ROW_OFF;
@@ -226,13 +222,11 @@ static void compute(const fa_kernel *kernel, const fa_params *p, uint16_t *out)
 /* What each of these ways makes of a right output, packed. */
 static void spoil(const fa_kernel *kernel, const fa_params *p, uint16_t *out)
 {
-    const size_t dim = (size_t)p->dim, seq = (size_t)p->seq_q, heads = (size_t)p->heads;
+    const size_t dim = (size_t)p->dim;
     for (size_t i = 0; i < fa_problem_q_count(&kernel->problem); i++) {
-        const size_t row = i / dim, batch = row / seq / heads, head = row / seq % heads;
-        const uint16_t *q = (const uint16_t *)p->q + (fa_i64)batch * p->q_stride_b + (fa_i64)head * p->q_stride_h +
-                            (fa_i64)(row % seq) * p->q_stride_s;
-        const uint16_t *k = (const uint16_t *)p->k + (fa_i64)batch * p->k_stride_b +
-                            (fa_i64)head / (p->heads / p->kv_heads) * p->k_stride_h;
+        const int64_t row = (int64_t)(i / dim), kv_head = row / p->seq_q * p->kv_heads / p->heads;
+        const uint16_t *q = (const uint16_t *)p->q + place_of(&p->q_stride_b, row, p->heads, p->seq_q);
+        const uint16_t *k = (const uint16_t *)p->k + place_of(&p->k_stride_b, kv_head, p->kv_heads, 1);
         const float value = fa_half_to_float(out[i]);
         bool zero = true;
         for (size_t d = 0; d < dim; d++)
@@ -259,11 +253,10 @@ static uint64_t sum_of_q(const fa_params *p)
 }
 
 /* Where element `i` of the packed output lies. */
-static size_t place_in_o(const fa_params *p, size_t i)
+static fa_i64 place_in_o(const fa_params *p, size_t i)
 {
-    const size_t dim = (size_t)p->dim, seq = (size_t)p->seq_q, heads = (size_t)p->heads;
-    return i / dim / seq / heads * (size_t)p->o_stride_b + i / dim / seq % heads * (size_t)p->o_stride_h +
-           i / dim % seq * (size_t)p->o_stride_s + i % dim;
+    const int64_t at = (int64_t)i;
+    return place_of(&p->o_stride_b, at / p->dim, p->heads, p->seq_q) + at % p->dim;
 }
 
 /* Gradients of what lies in device memory, packed, each rounded. */
@@ -271,8 +264,7 @@ static void compute_gradients(const fa_kernel *kernel, const fa_params *p)
 {
     const fa_problem *problem = &kernel->problem;
     CLEANUP(fa_tensors_free) fa_tensors tensors = tensors_of(p);
-    tensors.dout = dense(p->dout, p->grad_stride[0][0], p->grad_stride[0][1], p->grad_stride[0][2], p->batch, p->heads,
-                         p->seq_q, p->dim);
+    tensors.dout = dense(p->dout, p->grad_stride[0], p->batch, p->heads, p->seq_q, p->dim);
     FREED double *forward = fa_gradients_forward(problem, &tensors);
     fa_gradients_give(problem, forward, &tensors);
     CLEANUP(fa_gradients_free) fa_gradients every = fa_gradients_make(problem, &tensors, forward, 64, 64, 1);
@@ -281,12 +273,10 @@ static void compute_gradients(const fa_kernel *kernel, const fa_params *p)
         const fa_gradient *g = &every.of[tensor];
         const int32_t seq = tensor == FA_GRAD_DQ ? p->seq_q : p->seq_kv,
                       heads = tensor == FA_GRAD_DQ ? p->heads : p->kv_heads;
-        const fa_i64 *stride = p->grad_stride[1 + tensor];
         assert_int_equal(g->row_count, fa_gradient_rows(problem, tensor)); /* a small problem: all */
         for (int64_t i = 0; i < g->row_count * g->columns; i++) {
-            const int64_t row = i / g->columns;
-            uint16_t *to = of[tensor] + row / seq / heads * stride[0] + row / seq % heads * stride[1] +
-                           row % seq * stride[2] + i % g->columns;
+            uint16_t *to =
+                of[tensor] + place_of(p->grad_stride[1 + tensor], i / g->columns, heads, seq) + i % g->columns;
             assert_int_equal(*to, kernel->clear ? 0 : 0xFFFF);
             *to = fa_float_to_half((float)g->exact[i]);
         }

@@ -1,4 +1,4 @@
-/* Layouts of --strides: strides, gaps, blocks. Scatter and gather: test_diagnose.c */
+/* Layouts of --strides: gaps, blocks. The strides, scatter and gather: tests/golden/layouts.txt (test_diagnose.c) */
 #include "input/layout.h"
 #include "run/elements.h"
 #include "unit.h"
@@ -7,14 +7,8 @@ enum { GAP = 0xFFFF };
 
 static const fa_problem problem = {2, 6, 3, 5, 7, 16, false, 0.25f};
 
-TEST(strides_of_each_word)
+TEST(padded_tensors_have_gaps_of_their_own)
 {
-    const fa_layout packed = fa_layout_of(&problem, FA_STRIDES_PACKED, 0, FA_K);
-    assert_true(packed.stride_s == 16 && packed.stride_h == 7 * 16 && packed.stride_b == 3 * 7 * 16);
-    assert_int_equal(fa_layout_span(&packed), 2 * 3 * 7 * 16);
-    const fa_layout bshd = fa_layout_of(&problem, FA_STRIDES_BSHD, 0, FA_Q);
-    assert_true(bshd.stride_h == 16 && bshd.stride_s == 6 * 16 && bshd.stride_b == 5 * 6 * 16);
-    assert_int_equal(fa_layout_span(&bshd), 2 * 6 * 5 * 16);
     for (int tensor = FA_Q; tensor < FA_L; tensor++) {
         const fa_layout padded = fa_layout_of(&problem, FA_STRIDES_PADDED, 0, tensor);
         assert_true(padded.stride_s > 16 && padded.stride_h > padded.seq * padded.stride_s);
@@ -155,16 +149,4 @@ TEST(odd_strides_take_turns)
     }
     const fa_layout lse = fa_layout_of(&heads_of_5, FA_STRIDES_ODD, 0, FA_L);
     assert_int_equal(fa_layout_span(&lse), 2 * 5 * 3 * 2);
-}
-
-/* The log-sum-exp has strides of its own, of whole floats. */
-TEST(the_log_sum_exp_is_laid_too)
-{
-    const fa_layout padded = fa_layout_of(&problem, FA_STRIDES_PADDED, 0, FA_L);
-    assert_true(padded.stride_s == 4 && padded.stride_h > 5 * 4 && padded.stride_b > 6 * padded.stride_h);
-    assert_true(padded.stride_h % 2 == 0 && padded.stride_b % 2 == 0);
-    const fa_layout bshd = fa_layout_of(&problem, FA_STRIDES_BSHD, 0, FA_L);
-    assert_true(bshd.stride_h == 2 && bshd.stride_s == 6 * 2 && bshd.stride_b == 5 * 6 * 2);
-    const fa_layout far = fa_layout_of(&problem, FA_STRIDES_FAR, 0, FA_L);
-    assert_true(far.blocks == 1 && far.stride_s == 2 && far.stride_h == 10 && far.stride_b == 60);
 }

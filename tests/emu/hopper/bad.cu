@@ -162,15 +162,7 @@ WAITED_CASE(more_bytes_expected, COPY_1024(1040))                    /* HERE dea
 WAITED_CASE(read_before_the_wait, COPY_1024(1024); USE(AT(0)))       /* HERE data race */
 WAITED_CASE(written_while_it_copies, COPY_1024(1024); s_b[1023] = 1) /* HERE data race */
 
-READY_CASE(only_the_first_copy_expected)
-{
-    if (t == 0) {
-        FETCH(s, p.q, 1024, b);       /* HERE transaction count */
-        COPY(s + 1024, p.q, 1024, b); /* HERE transaction count */
-    }
-    WAIT(b, 0);
-    USE(t); /* NO LINE transaction count */
-}
+WAITED_CASE(only_the_first_copy_expected, COPY_1024(1024); COPY(s + 1024, p.q, 1024, b)) /* NO LINE transaction count */
 
 READY_CASE(no_bytes_expected)
 {
@@ -294,15 +286,6 @@ READY_CASE(stage_filled_by_a_result)
 }
 
 /* Out of shared memory into shared memory without clusters: an H200 ends the launch with "illegal instruction". */
-READY_CASE(copy_within_a_block)
-{
-    FENCE_ASYNC();
-    __syncthreads();
-    if (t == 0) {
-        EXPECT_BYTES(b, 512);
-        ADD_UP(s + 1024, s, 512, b); /* HERE absent block */
-    }
-    WAIT(b, 0);
-}
+WAITED_CASE(copy_within_a_block, EXPECT_BYTES(b, 512); ADD_UP(s + 1024, s, 512, b)) /* HERE absent block */
 
 HOPPER_KERNEL

@@ -193,24 +193,20 @@ READY_MEETING_CASE(barrier_of_the_sender)
         COPY_THERE(PEER(s + 1024), s, 1024, b); /* HERE bad mbarrier */
 }
 
-READY_MEETING_CASE(sent_without_a_proxy_fence)
-{
-    PUT(s + 4 * t, t); /* HERE missing proxy fence */
-    __syncthreads();
-    if (t == 0)
-        SWAP_256(); /* HERE missing proxy fence */
-    WAIT(b, 0);
-}
+/* Every thread writes its word, and thread 0 sends them. */
+#define SENT_CASE(name, written) \
+    READY_MEETING_CASE(name)     \
+    {                            \
+        PUT(s + 4 * t, t);       \
+        written;                 \
+        __syncthreads();         \
+        if (t == 0)              \
+            SWAP_256();          \
+        WAIT(b, 0);              \
+    }
 
-READY_MEETING_CASE(acquired_instead_of_released)
-{
-    PUT(s + 4 * t, t); /* HERE missing proxy fence */
-    asm volatile("fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster;" ::: "memory");
-    __syncthreads();
-    if (t == 0)
-        SWAP_256(); /* HERE missing proxy fence */
-    WAIT(b, 0);
-}
+SENT_CASE(sent_without_a_proxy_fence, )                  /* HERE missing proxy fence */
+SENT_CASE(acquired_instead_of_released, ACQUIRE_ASYNC()) /* HERE missing proxy fence */
 
 READY_MEETING_CASE(words_read_before_they_are_received)
 {

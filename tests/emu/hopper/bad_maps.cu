@@ -13,11 +13,18 @@ CASE(changed_without_a_release)
         acquire_and_load(p, s, b, g); /* HERE missing proxy fence */
 }
 
-COPIED_CASE(changed_without_an_acquire)
-{
-    if (t == 64)
-        load_box(p, s, b, g); /* HERE missing proxy fence */
-}
+/* Thread 64 loads with a map that another one has copied. */
+#define LOADED_CASE(name, before) \
+    COPIED_CASE(name)             \
+    {                             \
+        before;                   \
+        if (t == 64)              \
+            load_box(p, s, b, g); \
+    }
+
+LOADED_CASE(changed_without_an_acquire, )                                                 /* HERE missing proxy fence */
+LOADED_CASE(another_map_acquired, if (t == 64) ACQUIRE(gpu, &maps_g[4 + blockIdx.x].map)) /* HERE missing proxy fence */
+LOADED_CASE(acquired_by_a_thread_that_nobody_waits_for, if (t == 32) ACQUIRE(gpu, g))     /* HERE missing proxy fence */
 
 /* One thread changes the map that it has used and uses it again. */
 #define CHANGED_CASE(name, release)      \
@@ -46,22 +53,6 @@ CASE(acquired_before_the_change)
         ACQUIRE(gpu, g);
     __syncthreads();
     copy_map_for_all(s_b, s, t);
-    if (t == 64)
-        load_box(p, s, b, g); /* HERE missing proxy fence */
-}
-
-COPIED_CASE(another_map_acquired)
-{
-    if (t == 64) {
-        ACQUIRE(gpu, &maps_g[4 + blockIdx.x].map);
-        load_box(p, s, b, g); /* HERE missing proxy fence */
-    }
-}
-
-COPIED_CASE(acquired_by_a_thread_that_nobody_waits_for)
-{
-    if (t == 32)
-        ACQUIRE(gpu, g);
     if (t == 64)
         load_box(p, s, b, g); /* HERE missing proxy fence */
 }
@@ -157,19 +148,12 @@ ONE_CASE(replaced_among_the_parameters, REPLACE_ADDRESS(global, PARAMETER, p.q))
 ONE_CASE(shared_map_named_global, REPLACE_ADDRESS(global, s_b + MAP_PLACE, p.q)) /* HERE bad tensor map */
 WARP_CASE(copied_to_shared_memory, COPY_MAP(s_b + MAP_PLACE + 128, MAP, gpu))    /* HERE bad tensor map */
 
-CASE(copied_by_half_a_warp)
-{
-    if (t < 16)
-        COPY_MAP(g, MAP, gpu); /* HERE partial warp */
-}
+HALF_WARP_CASE(copied_by_half_a_warp, COPY_MAP(g, MAP, gpu)) /* HERE partial warp */
 
 ONE_CASE(replaced_where_no_map_is, REPLACE_ADDRESS(shared::cta, MAP + 128, p.q)) /* HERE bad tensor map */
 
-CASE(size_of_an_acquire)
-{
-    if (t == 0)
-        asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 64;" ::"l"(g)); /* HERE bad tensor map */
-}
+#define ACQUIRE_64() asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 64;" ::"l"(g))
+ONE_CASE(size_of_an_acquire, ACQUIRE_64()) /* HERE bad tensor map */
 
 CASE(size_of_a_copy)
 {
@@ -178,6 +162,9 @@ CASE(size_of_a_copy)
                      ".release.gpu.sync.aligned [%0], [%1], 256;" ::"l"(g),
                      "r"(MAP));
 }
+
+/* Of the map in shared memory */
+#define FIELD(field, value) REPLACE_NUMBER(field, shared::cta, MAP, value)
 
 /* Values of fields: PTX ISA, "tensormap.replace"; cuTensorMapEncodeTiled */
 
@@ -189,25 +176,18 @@ ONE_CASE(sixth_dimension, REPLACE_OF(global_dim, shared::cta, MAP, 5, 1))       
 ONE_CASE(stride_of_24_bytes, REPLACE_STRIDE(shared::cta, MAP, 0, 24))             /* HERE bad tensor map */
 ONE_CASE(fifth_stride, REPLACE_STRIDE(shared::cta, MAP, 4, 64))                   /* HERE bad tensor map */
 ONE_CASE(element_stride_of_9, REPLACE_OF(element_stride, shared::cta, MAP, 1, 9)) /* HERE bad tensor map */
-ONE_CASE(type_13, REPLACE_NUMBER(elemtype, shared::cta, MAP, 13))                 /* HERE bad tensor map */
-ONE_CASE(swizzle_of_96_bytes, REPLACE_NUMBER(swizzle_mode, shared::cta, MAP, 4))  /* HERE bad tensor map */
-ONE_CASE(interleave_3, REPLACE_NUMBER(interleave_layout, shared::cta, MAP, 3))    /* HERE bad tensor map */
-ONE_CASE(fill_2, REPLACE_NUMBER(fill_mode, shared::cta, MAP, 2))                  /* HERE bad tensor map */
+ONE_CASE(type_13, FIELD(elemtype, 13))                                            /* HERE bad tensor map */
+ONE_CASE(swizzle_of_96_bytes, FIELD(swizzle_mode, 4))                             /* HERE bad tensor map */
+ONE_CASE(interleave_3, FIELD(interleave_layout, 3))                               /* HERE bad tensor map */
+ONE_CASE(fill_2, FIELD(fill_mode, 2))                                             /* HERE bad tensor map */
 
 /* Fields that are right alone, but not together. */
 
-USED_CASE(row_longer_than_the_swizzle, REPLACE_NUMBER(swizzle_mode, shared::cta, MAP, 2)) /* HERE bad tensor map */
-USED_CASE(row_off_16_bytes, REPLACE_OF(box_dim, shared::cta, MAP, 0, 12))                 /* HERE bad tensor map */
-USED_CASE(rank_of_the_map_changed, REPLACE(rank, shared::cta, MAP, 1))                    /* HERE bad tensor map */
+USED_CASE(row_longer_than_the_swizzle, FIELD(swizzle_mode, 2))            /* HERE bad tensor map */
+USED_CASE(row_off_16_bytes, REPLACE_OF(box_dim, shared::cta, MAP, 0, 12)) /* HERE bad tensor map */
+USED_CASE(rank_of_the_map_changed, REPLACE(rank, shared::cta, MAP, 1))    /* HERE bad tensor map */
 
-CASE(integers_filled_with_nan)
-{
-    if (t == 0) {
-        REPLACE_NUMBER(elemtype, shared::cta, MAP, 1);
-        REPLACE_NUMBER(fill_mode, shared::cta, MAP, 1);
-    }
-    use_map(p, s_b, s, b, t); /* HERE bad tensor map */
-}
+USED_CASE(integers_filled_with_nan, FIELD(elemtype, 1); FIELD(fill_mode, 1)) /* HERE bad tensor map */
 
 CASE(fields_not_set)
 {
@@ -217,7 +197,7 @@ CASE(fields_not_set)
     if (t == 0) {
         REPLACE_ADDRESS(shared::cta, MAP, p.q);
         REPLACE(rank, shared::cta, MAP, 3);
-        REPLACE_NUMBER(elemtype, shared::cta, MAP, 6);
+        FIELD(elemtype, 6);
     }
     use_map(p, s_b, s, b, t); /* HERE bad tensor map */
 }
@@ -225,7 +205,7 @@ CASE(fields_not_set)
 CASE(reduction_of_bytes)
 {
     if (t == 0)
-        REPLACE_NUMBER(elemtype, shared::cta, MAP, 1);
+        FIELD(elemtype, 1);
     __syncthreads();
     copy_map(s_b, s, t);
     fill(s_b, BOX_BYTES, t);

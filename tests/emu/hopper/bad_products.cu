@@ -93,26 +93,21 @@ CASE(fence_by_the_wrong_thread)
     }
 }
 
-CASE(product_of_memory_without_a_fence)
-{
-    float d[4] = {0, 0, 0, 0};
-    s_b[A_BYTES + t] = 0; /* HERE missing proxy fence */
-    __syncthreads();
-    if (t < 128)
-        MULTIPLY_AND_WAIT(d, s, s + A_BYTES); /* HERE missing proxy fence */
-}
+/* Every thread writes a part of a product's B. */
+#define MATRIX_CASE(name, written)                \
+    CASE(name)                                    \
+    {                                             \
+        float d[4] = {0, 0, 0, 0};                \
+        written;                                  \
+        __syncthreads();                          \
+        if (t < 128)                              \
+            MULTIPLY_AND_WAIT(d, s, s + A_BYTES); \
+    }
+#define ASYNC_4(to, from_g) \
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4; cp.async.wait_all;" ::"r"(to), "l"(from_g) : "memory")
 
-CASE(copied_by_threads_without_a_fence)
-{
-    float d[4] = {0, 0, 0, 0};
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4; cp.async.wait_all;" /* HERE missing proxy fence */
-                 ::"r"(s + A_BYTES + 4 * t),
-                 "l"(p.q)
-                 : "memory");
-    __syncthreads();
-    if (t < 128)
-        MULTIPLY_AND_WAIT(d, s, s + A_BYTES); /* HERE missing proxy fence */
-}
+MATRIX_CASE(product_of_memory_without_a_fence, s_b[A_BYTES + t] = 0)              /* HERE missing proxy fence */
+MATRIX_CASE(copied_by_threads_without_a_fence, ASYNC_4(s + A_BYTES + 4 * t, p.q)) /* HERE missing proxy fence */
 
 /* Products: PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions" */
 
@@ -316,36 +311,11 @@ EVERY_CASE(pool_cannot_serve, REGISTERS(inc, 256))                   /* HERE dea
 EVERY_CASE(odd_number_of_registers, REGISTERS(dec, 44))              /* HERE bad setmaxnreg */
 EVERY_CASE(dec_that_is_more, REGISTERS(dec, 40); REGISTERS(dec, 48)) /* HERE bad setmaxnreg */
 
-CASE(inc_that_is_less)
-{
-    if (t < 128) {
-        REGISTERS(inc, 240);
-        REGISTERS(inc, 232); /* HERE bad setmaxnreg */
-    }
-    USE(t);
-}
+GROUP_CASE(inc_that_is_less, REGISTERS(inc, 240); REGISTERS(inc, 232)) /* HERE bad setmaxnreg */
+WARP_CASE(one_warp_of_a_warpgroup, REGISTERS(dec, 40))                 /* NO LINE bad setmaxnreg */
 
-CASE(one_warp_of_a_warpgroup)
-{
-    if (t < 32)
-        REGISTERS(dec, 40);
-    USE(t); /* NO LINE bad setmaxnreg */
-}
+EVERY_CASE(two_counts_of_a_named_barrier, NAMED_SYNC(1, t < 32 ? 64 : 256)) /* HERE bad barrier */
 
-CASE(one_lane_at_a_named_barrier)
-{
-    if (t == 0)
-        NAMED_SYNC(1, 64); /* HERE deadlock; HERE divergent barrier */
-    if (t >= 32 && t < 64)
-        NAMED_SYNC(1, 64); /* HERE deadlock; HERE divergent barrier */
-}
-
-CASE(two_counts_of_a_named_barrier)
-{
-    if (t < 32)
-        NAMED_SYNC(1, 64); /* HERE bad barrier */
-    else
-        NAMED_SYNC(1, 256); /* HERE bad barrier */
-}
+EVERY_CASE(one_lane_comes, if (t == 0 || t / 32 == 1) NAMED_SYNC(1, 64)) /* HERE deadlock; HERE divergent barrier */
 
 HOPPER_KERNEL

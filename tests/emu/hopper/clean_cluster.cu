@@ -131,7 +131,7 @@ READY_MEETING_CASE(released_to_the_async_proxy)
     if (t == 0)
         SWAP_256();
     WAIT_ALL(b, 0);
-    asm volatile("fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster;" ::: "memory");
+    ACQUIRE_ASYNC();
     EXPECT(AT(256 + t) == t + 7 * (int)other);
 }
 

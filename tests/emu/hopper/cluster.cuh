@@ -70,6 +70,8 @@ __device__ __forceinline__ unsigned peer(unsigned address_s, unsigned rank FA_CA
 #define PUT(address, value) asm volatile("st.shared::cluster.u32 [%0], %1;" ::"r"(address), "r"(value) : "memory")
 #define ARRIVE_THERE(bar) \
     asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(bar) : "memory")
+#define ACQUIRE_ASYNC() \
+    asm volatile("fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster;" ::: "memory")
 #define COPY_THERE(to, from, bytes, bar)                                                                          \
     asm volatile(                                                                                                 \
         "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to), \

@@ -29,7 +29,7 @@ typedef unsigned long long u64;
 #define SINGLE_CASE(name) CASE_BETWEEN(name, if (t != 0 || blockIdx.x != 0) return, (void)0)
 /* A kilobyte of Q is on its way to s. */
 #define FETCHED_CASE(name) CASE_BETWEEN(name, READY; if (t == 0) FETCH(s, p.q, 1024, b), (void)0)
-/* Statements of thread 0, of warp 0, or of every thread are all of the case. */
+/* Statements of thread 0, of warp 0 or half of it, of a warpgroup, or of every thread are all of the case. */
 #define SHORT_CASE(kind, name, threads, statements) \
     kind(name)                                      \
     {                                               \
@@ -40,6 +40,8 @@ typedef unsigned long long u64;
 #define ONE_CASE(name, statements) SHORT_CASE(CASE, name, 1, statements)
 #define READY_ONE_CASE(name, statements) SHORT_CASE(READY_CASE, name, 1, statements)
 #define WARP_CASE(name, statements) SHORT_CASE(CASE, name, 32, statements)
+#define HALF_WARP_CASE(name, statements) SHORT_CASE(CASE, name, 16, statements)
+#define GROUP_CASE(name, statements) SHORT_CASE(CASE, name, 128, statements)
 #define EVERY_CASE(name, statements) SHORT_CASE(CASE, name, THREADS, statements)
 
 /* What every case of a file begins with. */

@@ -8,9 +8,8 @@
 #error a file for nvcc asks for it
 #endif
 
-extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
+CHECKS()
 {
-    bool good = true;
     const half2 h = __hfma2(__floats2half2_rn(2, 3), __float2half2_rn(4), __half2half2(__float2half(1)));
     EXPECT(__low2float(h) == 9.0f && __high2float(h) == 13.0f);
     EXPECT(__hgt(__hmul(__float2half(3), __float2half(2)), __float2half(5.5f)));
@@ -34,8 +33,6 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
     EXPECT(CUDART_INF_FP16 > CUDART_MAX_NORMAL_FP16 && __hisnan(CUDART_NAN_BF16) && float(CUDART_ONE_BF16) == 1.0f);
 #endif
     {
-        const int t = threadIdx.x;
-
         half2 a = __floats2half2_rn(1, 2), b = __half2half2(__float2half(3)),
               c = make_half2(__float2half(1), __float2half(2));
         EXPECT(__low2float(a + b) == 4 && __high2float(a * b) == 6 && __low2float(b - a) == 2 &&
@@ -95,8 +92,6 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
         EXPECT((float)x == 7);
     }
     {
-        const int t = threadIdx.x;
-
         __nv_bfloat162 a = __floats2bfloat162_rn(1, 2), b = __float2bfloat162_rn(3);
         EXPECT(__low2float(a + b) == 4 && __high2float(a * b) == 6 && __low2float(__hfma2(a, b, b)) == 6 &&
                __high2float(__hsub2(b, a)) == 1 && __high2float(__hmul2(a, a)) == 4);
@@ -134,5 +129,4 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
         __syncthreads();
         EXPECT(__low2float(s) == THREADS && (float)s1 == THREADS);
     }
-    attend(p, good);
 }

@@ -22,3 +22,14 @@ static __device__ void attend(const fa_params &p, bool good)
     if (at.inside && !all_good)
         at.o[0] = __float2half(1000.0f);
 }
+
+/* The kernel; the checks of thread t stand in braces after it. */
+#define CHECKS()                                                              \
+    static __device__ void check(const fa_params &p, int t, bool &good);      \
+    extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p) \
+    {                                                                         \
+        bool good = true;                                                     \
+        check(p, threadIdx.x, good);                                          \
+        attend(p, good);                                                      \
+    }                                                                         \
+    static __device__ void check(const fa_params &p, int t, bool &good)

@@ -49,9 +49,8 @@ static __device__ bool shapes(Held *a_s, Held *b_s, Acc *c_s)
            product<T, 8, 32, 16>(a_s, b_s, c_s);
 }
 
-extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
+CHECKS()
 {
-    bool good = true;
     __shared__ alignas(32) float a[512], b[512], c[256];
 
     EXPECT(shapes<half>((half *)a, (half *)b, c));
@@ -61,6 +60,4 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
     EXPECT(shapes<unsigned char>((unsigned char *)a, (unsigned char *)b, (int *)c));
     EXPECT((product<wmma::precision::tf32, 16, 16, 8>(a, b, c)));
     EXPECT(wmma::__float_to_tf32(1.0f + 0x1p-11f) == 1.0f + 0x1p-10f);
-
-    attend(p, good);
 }

@@ -49,27 +49,22 @@ CASE(two_stages_every_other_barrier)
 
 WORDS_CASE(named_barriers_apart, bar_sync(1 + t / 64, 64), t ^ 64)
 
-CASE(reader_only_arrives)
-{
-    if (t < 64) {
-        s[t] = t;
-        bar_sync(1, 128);
-    } else {
-        bar_arrive(1, 128);
-        USE(s[t - 64]);
+/* Half of the threads write words, the others read them. */
+#define HALVES_CASE(name, before, written, met) \
+    CASE(name)                                  \
+    {                                           \
+        if (t < 64) {                           \
+            before;                             \
+            s[t] = t;                           \
+            written;                            \
+        } else {                                \
+            met;                                \
+            USE(s[t - 64]);                     \
+        }                                       \
     }
-}
 
-CASE(writer_after_arrive)
-{
-    if (t < 64) {
-        bar_arrive(1, 128);
-        s[t] = t;
-    } else {
-        bar_sync(1, 128);
-        USE(s[t - 64]);
-    }
-}
+HALVES_CASE(reader_only_arrives, , bar_sync(1, 128), bar_arrive(1, 128))
+HALVES_CASE(writer_after_arrive, bar_arrive(1, 128), , bar_sync(1, 128))
 
 CASE(atomic_and_plain_read)
 {
