@@ -9,9 +9,11 @@
 
 static fa_reason why;
 static char root[] = "/tmp/fa_test_cache.XXXXXX";
+static fa_digest key;
 
 static int fresh_root(void **state)
 {
+    key = fa_sha256("key", 3);
     strcpy(root, "/tmp/fa_test_cache.XXXXXX");
     if (mkdtemp(root) == NULL)
         return 1;
@@ -31,52 +33,49 @@ static void put(const char *folder, const char *name, const char *text)
     assert_int_equal(fa_write_file(path, text, strlen(text), &why), FA_PASS);
 }
 
-static fa_cache_entry publish(const fa_digest *key)
+static fa_cache_entry open_entry(bool hit)
 {
     fa_cache_entry entry;
-    assert_int_equal(fa_cache_open(key, &entry, &why), FA_PASS);
-    assert_false(entry.hit);
+    assert_int_equal(fa_cache_open(&key, &entry, &why), FA_PASS);
+    assert_int_equal(entry.hit, hit);
+    return entry;
+}
+
+static fa_cache_entry publish(void)
+{
+    fa_cache_entry entry = open_entry(false);
     put(entry.folder, "module.cubin", "machine code");
     put(entry.folder, "log", "figures");
-    assert_int_equal(fa_cache_publish(key, &entry, &why), FA_PASS);
+    assert_int_equal(fa_cache_publish(&key, &entry, &why), FA_PASS);
     return entry;
 }
 
 TEST_WITH(published_entries_are_found, fresh_root, drop_root)
 {
-    const fa_digest key = fa_sha256("key", 3);
-    const fa_cache_entry made = publish(&key);
-    fa_cache_entry found;
-    assert_int_equal(fa_cache_open(&key, &found, &why), FA_PASS);
-    assert_true(found.hit);
-    assert_string_equal(found.folder, made.folder);
+    const fa_cache_entry made = publish();
+    assert_string_equal(open_entry(true).folder, made.folder);
 }
 
 /* Every file of the entry, truncated or with one bit flipped, makes it a miss; publishing again mends it. */
 TEST_WITH(damaged_entries_are_rebuilt, fresh_root, drop_root)
 {
-    const fa_digest key = fa_sha256("key", 3);
     const char *const names[] = {"module.cubin", "log", "sums"};
     for (size_t i = 0; i < 6; i++) {
-        const fa_cache_entry made = publish(&key);
+        const fa_cache_entry made = publish();
         FREED char *path = fa_format("%s/%s", made.folder, names[i / 2]), *data = NULL;
         size_t size = 0;
         assert_int_equal(fa_read_file(path, &data, &size, &why), FA_PASS);
         data[size / 2] ^= 1;
         assert_int_equal(fa_write_file(path, data, i % 2 ? size : size / 2, &why), FA_PASS);
     }
-    publish(&key);
-    fa_cache_entry found;
-    assert_int_equal(fa_cache_open(&key, &found, &why), FA_PASS);
-    assert_true(found.hit);
+    publish();
+    open_entry(true);
 }
 
 TEST_WITH(losing_a_race_is_fine, fresh_root, drop_root)
 {
-    const fa_digest key = fa_sha256("key", 3);
-    fa_cache_entry slow;
-    assert_int_equal(fa_cache_open(&key, &slow, &why), FA_PASS);
-    publish(&key);
+    fa_cache_entry slow = open_entry(false);
+    publish();
     put(slow.folder, "module.cubin", "machine code");
     put(slow.folder, "log", "figures");
     assert_int_equal(fa_cache_publish(&key, &slow, &why), FA_PASS);
@@ -87,14 +86,11 @@ TEST_WITH(losing_a_race_is_fine, fresh_root, drop_root)
 /* A cache that cannot be made (here: its parent is a file) still gives a folder to build in. */
 TEST_WITH(unusable_cache_falls_back, fresh_root, drop_root)
 {
-    const fa_digest key = fa_sha256("key", 3);
     put(root, "file", "");
     char *parent = fa_format("%s/file", root);
     setenv("XDG_CACHE_HOME", parent, 1);
     free(parent);
-    fa_cache_entry entry;
-    assert_int_equal(fa_cache_open(&key, &entry, &why), FA_PASS);
-    assert_false(entry.hit);
+    fa_cache_entry entry = open_entry(false);
     assert_true(entry.temporary);
     put(entry.folder, "module.cubin", "x");
     fa_cache_discard(&entry);
@@ -103,14 +99,11 @@ TEST_WITH(unusable_cache_falls_back, fresh_root, drop_root)
 
 TEST_WITH(discarded_builds_leave_nothing, fresh_root, drop_root)
 {
-    const fa_digest key = fa_sha256("key", 3);
-    fa_cache_entry entry;
-    assert_int_equal(fa_cache_open(&key, &entry, &why), FA_PASS);
+    fa_cache_entry entry = open_entry(false);
     put(entry.folder, "log", "half");
     fa_cache_discard(&entry);
     assert_int_not_equal(access(entry.folder, F_OK), 0);
-    assert_int_equal(fa_cache_open(&key, &entry, &why), FA_PASS);
-    assert_false(entry.hit);
+    entry = open_entry(false);
     fa_cache_discard(&entry);
 }
 

@@ -232,17 +232,8 @@ READY_ONE_CASE(global_address_of_a_copy, FETCH(s, static_cast<const char *>(p.q)
 READY_ONE_CASE(size_of_a_copy, FETCH(s, p.q, 1000, b))                                          /* HERE misaligned */
 READY_ONE_CASE(box_not_aligned, FETCH_BOX(s + 64, &p.k_map, b, 0))                              /* HERE misaligned */
 READY_ONE_CASE(box_off_16_bytes, EXPECT_BYTES(b, BOX_BYTES); LOAD_AT(s, &p.k_map, b, 36, 0))    /* HERE misaligned */
-READY_ONE_CASE(no_tensor_map, FETCH_BOX(s, &p.q_map, b, 0)) /* HERE bad tensor map */
-
-READY_ALONE_CASE(other_rank)
-{
-    EXPECT_BYTES(b, BOX_BYTES);
-    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global" /* HERE bad tensor map */
-                 ".mbarrier::complete_tx::bytes [%0], "
-                 "[%1, {%3, %3}], [%2];" ::"r"(s),
-                 "l"(&p.k_map), "r"(b), "r"(0)
-                 : "memory");
-}
+READY_ONE_CASE(no_tensor_map, FETCH_BOX(s, &p.q_map, b, 0))                           /* HERE bad tensor map */
+READY_ONE_CASE(other_rank, EXPECT_BYTES(b, BOX_BYTES); LOAD_2D(s, &p.k_map, b, 0, 0)) /* HERE bad tensor map */
 
 CASE(copies_that_count_no_arrival)
 {

@@ -211,10 +211,7 @@ CASE(reduction_of_bytes)
     fill(s_b, BOX_BYTES, t);
     if (t == 0) {
         ACQUIRE(gpu, g);
-        asm volatile("cp.reduce.async.bulk.tensor.4d.global.shared::cta.add.tile.bulk_group" /* HERE bad tensor map */
-                     " [%0, {%2, %2, %2, %2}], [%1];" ::"l"(g),
-                     "r"(s), "r"(0)
-                     : "memory");
+        ADD_BOX(g, s, 0); /* HERE bad tensor map */
         COMMIT_AND_WAIT();
     }
 }

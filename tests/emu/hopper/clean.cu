@@ -107,9 +107,7 @@ CASE(sums_of_all_blocks)
     __syncthreads();
     if (t == 0) {
         for (int i = 0; i < ROUNDS; i++)
-            asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], 512;" ::"l"(sums_g),
-                         "r"(s)
-                         : "memory");
+            REDUCE_OUT("add.f32", sums_g, s, 512);
         COMMIT_AND_WAIT();
         asm volatile("fence.proxy.async;" ::: "memory");
         __threadfence();
@@ -125,14 +123,8 @@ CASE(reductions)
     FENCE_ASYNC();
     __syncthreads();
     if (t < 2) {
-        asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%0], [%1], 512;" ::"l"(
-                         static_cast<unsigned *>(p.o) + 64 + 128 * t),
-                     "r"(s + 512 * t)
-                     : "memory");
-        asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.max.u32 [%0], [%1], 512;" ::"l"(
-                         static_cast<unsigned *>(p.o) + 2048 + 128 * t),
-                     "r"(s + 512 * t)
-                     : "memory");
+        REDUCE_OUT("add.u32", static_cast<unsigned *>(p.o) + 64 + 128 * t, s + 512 * t, 512);
+        REDUCE_OUT("max.u32", static_cast<unsigned *>(p.o) + 2048 + 128 * t, s + 512 * t, 512);
         COMMIT_AND_WAIT();
         if (t == 1) { /* other blocks may have added theirs, too */
             const unsigned sum = atomicAdd(static_cast<unsigned *>(p.o) + 64 + 130, 0u);
@@ -186,10 +178,7 @@ READY_CASE(reductions_of_a_box)
     fill(s_b, BOX_BYTES, t);
     if (t == 0 && blockIdx.x == 0) {
         for (int i = 0; i < 2; i++) {
-            asm volatile("cp.reduce.async.bulk.tensor.4d.global.shared::cta.add.tile.bulk_group "
-                         "[%0, {%2, %3, %2, %2}], [%1];" ::"l"(&p.v_map),
-                         "r"(s), "r"(0), "r"(16)
-                         : "memory");
+            ADD_BOX(&p.v_map, s, 16);
             COMMIT_AND_WAIT();
         }
         EXPECT(static_cast<const unsigned short *>(p.o)[2048 + 16 * 64 + 9] == 0x4000);
@@ -236,10 +225,12 @@ READY_CASE(generic_writes_then_a_copy)
     s_b[t] = 1;
 }
 
-CASE(products_in_a_chain)
+/* The matrices of products are there: A, and B twice. */
+#define MATRICES_CASE(name) CASE_BETWEEN(name, fill(s_b, A_BYTES + 2 * B_BYTES, t), (void)0)
+
+MATRICES_CASE(products_in_a_chain)
 {
     float d[4] = {0, 0, 0, 0};
-    fill(s_b, A_BYTES + B_BYTES, t);
     if (t < 128) {
         for (int i = 0; i < 3; i++) {
             WG_FENCE();
@@ -253,10 +244,9 @@ CASE(products_in_a_chain)
     }
 }
 
-CASE(two_groups_under_way)
+MATRICES_CASE(two_groups_under_way)
 {
     float d[4] = {0, 0, 0, 0}, e[4] = {0, 0, 0, 0};
-    fill(s_b, A_BYTES + 2 * B_BYTES, t);
     if (t < 128) {
         MULTIPLY(d, s, s + A_BYTES);
         PRODUCT(e, s, s + A_BYTES + B_BYTES);
@@ -270,11 +260,10 @@ CASE(two_groups_under_way)
     }
 }
 
-CASE(product_of_a_in_registers)
+MATRICES_CASE(product_of_a_in_registers)
 {
     float d[4] = {0, 0, 0, 0};
     unsigned a[4] = {0x3c003c00u, 0x3c003c00u, 0x3c003c00u, 0x3c003c00u};
-    fill(s_b, A_BYTES + B_BYTES, t);
     if (t >= 128) {
         for (int i = 0; i < 2; i++) {
             WG_FENCE();
@@ -288,10 +277,9 @@ CASE(product_of_a_in_registers)
 }
 
 /* Statements that name a product's registers and leave them alone; one that changes them after the wait. */
-CASE(registers_in_other_statements)
+MATRICES_CASE(registers_in_other_statements)
 {
     float d[4] = {0, 0, 0, 0};
-    fill(s_b, A_BYTES + B_BYTES, t);
     if (t >= 128) {
         asm volatile("mul.f32 %0, %0, 0f3f000000;" : "+f"(d[2]));
         asm volatile("wgmma.fence.sync.aligned;" : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])::"memory");
@@ -350,10 +338,9 @@ CASE(stage_freed_by_one_thread)
 }
 
 /* Each warp comes to its products when the one before it may have ended its own. */
-CASE(warps_come_apart)
+MATRICES_CASE(warps_come_apart)
 {
     float d[4] = {0, 0, 0, 0}, e[4] = {0, 0, 0, 0};
-    fill(s_b, A_BYTES + 2 * B_BYTES, t);
     if (t < 128) {
         MULTIPLY(d, s, s + A_BYTES);
         if (t < 64)

@@ -119,9 +119,7 @@ __device__ void check_arrivals(const fa_params &p, unsigned s, unsigned b, int t
 
 extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
 {
-    FA_SHARED_ALIGNED(unsigned char, s_b, 1024);
-    const unsigned s = (unsigned)__cvta_generic_to_shared(s_b), b = s + 32512;
-    const int t = threadIdx.x;
+    THEIR_PLACES;
     make_cluster_barriers(b, t, 1, THREADS);
     check_registers(p, s, t);
     check_memory(p, s, s_b, t);

@@ -50,9 +50,7 @@ __device__ __forceinline__ void check_states(const fa_params &p, unsigned b, int
 
 extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
 {
-    FA_SHARED_ALIGNED(unsigned char, s_b, 1024);
-    const unsigned s = (unsigned)__cvta_generic_to_shared(s_b), b = s + 32512;
-    const int t = threadIdx.x;
+    THEIR_PLACES;
     if (t == 0) {
         INIT(b, 1);
         FENCE_INIT();
@@ -86,11 +84,8 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
     if (t == 0 && blockIdx.x == 0) {
         STORE(&p.v_map, s, 28); /* of 8 rows 4 exist */
         COPY_OUT_AND_WAIT(static_cast<unsigned char *>(p.o) + 4096 + 8192, s, 64);
-        asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.noftz.f16 [%0], [%1], 64;\n\t"
-                     "cp.reduce.async.bulk.global.shared::cta.bulk_group.min.s32 [%0 + 64], [%1], 64;" ::"l"(
-                         static_cast<unsigned char *>(p.o) + 4096 + 8192),
-                     "r"(s)
-                     : "memory");
+        REDUCE_OUT("add.noftz.f16", static_cast<unsigned char *>(p.o) + 4096 + 8192, s, 64);
+        REDUCE_OUT("min.s32", static_cast<unsigned char *>(p.o) + 4096 + 8192 + 64, s, 64);
         COMMIT_AND_WAIT();
     }
 }

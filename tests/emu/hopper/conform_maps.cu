@@ -53,20 +53,24 @@ __device__ __forceinline__ int swizzled_half(const unsigned char *s_b, int place
 
 __device__ __forceinline__ bool is_nan(int half) { return (half & 0x7c00) == 0x7c00 && (half & 0x3ff) != 0; }
 
-/* Dimension `which` of a tensor, 2 of it in a box, and the stride behind it */
-#define FIFTHS(which, size, stride)                             \
+/* Dimension `which` of a tensor, and how much of it is in a box */
+#define DIMENSION(which, size, box)                             \
     do {                                                        \
         REPLACE_OF(global_dim, shared::cta, MAP, which, size);  \
-        REPLACE_OF(box_dim, shared::cta, MAP, which, 2);        \
+        REPLACE_OF(box_dim, shared::cta, MAP, which, box);      \
         REPLACE_OF(element_stride, shared::cta, MAP, which, 1); \
-        REPLACE_STRIDE(shared::cta, MAP, which, stride);        \
+    } while (0)
+/* And the stride behind it */
+#define DIMENSION_BEFORE(which, size, box, stride)       \
+    do {                                                 \
+        DIMENSION(which, size, box);                     \
+        REPLACE_STRIDE(shared::cta, MAP, which, stride); \
     } while (0)
 
 extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
 {
-    FA_SHARED_ALIGNED(unsigned char, s_b, 1024);
-    const unsigned s = (unsigned)__cvta_generic_to_shared(s_b), b = s + 32512;
-    const int t = threadIdx.x, r = t / 32, c = t % 32;
+    THEIR_PLACES;
+    const int r = t / 32, c = t % 32;
     make_barriers(b, t, 1);
     if (t < 32)
         reinterpret_cast<unsigned *>(s_b + MAP_PLACE)[t] = 0;
@@ -147,15 +151,9 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
 
     if (t == 0) { /* three: 4 planes of 8 rows */
         REPLACE(rank, shared::cta, MAP, 2);
-        REPLACE_OF(global_dim, shared::cta, MAP, 0, 64);
-        REPLACE_OF(global_dim, shared::cta, MAP, 1, 8);
-        REPLACE_OF(global_dim, shared::cta, MAP, 2, 4);
-        REPLACE_STRIDE(shared::cta, MAP, 0, 128);
-        REPLACE_STRIDE(shared::cta, MAP, 1, 1024);
-        REPLACE_OF(element_stride, shared::cta, MAP, 2, 1);
-        REPLACE_OF(box_dim, shared::cta, MAP, 0, 32);
-        REPLACE_OF(box_dim, shared::cta, MAP, 1, 4);
-        REPLACE_OF(box_dim, shared::cta, MAP, 2, 2);
+        DIMENSION_BEFORE(0, 64, 32, 128);
+        DIMENSION_BEFORE(1, 8, 4, 1024);
+        DIMENSION(2, 4, 2);
     }
     load_words<3>(p, s_b, s, b, t, 8, 3, 512, 9);
     EXPECT(reinterpret_cast<const unsigned short *>(s_b)[t] ==
@@ -163,14 +161,11 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
 
     if (t == 0) { /* five, 4 of each but for 8 elements */
         REPLACE(rank, shared::cta, MAP, 4);
-        FIFTHS(0, 8, 16);
-        FIFTHS(1, 4, 64);
-        FIFTHS(2, 4, 256);
-        FIFTHS(3, 4, 1024);
-        REPLACE_OF(global_dim, shared::cta, MAP, 4, 4);
-        REPLACE_OF(box_dim, shared::cta, MAP, 4, 2);
-        REPLACE_OF(element_stride, shared::cta, MAP, 4, 1);
-        REPLACE_OF(box_dim, shared::cta, MAP, 0, 8);
+        DIMENSION_BEFORE(0, 8, 8, 16);
+        DIMENSION_BEFORE(1, 4, 2, 64);
+        DIMENSION_BEFORE(2, 4, 2, 256);
+        DIMENSION_BEFORE(3, 4, 2, 1024);
+        DIMENSION(4, 4, 2);
     }
     load_words<5>(p, s_b, s, b, t, 0, 2, 256, 10);
     const int row_5 = t / 8,

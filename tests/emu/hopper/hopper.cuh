@@ -23,9 +23,7 @@ typedef unsigned long long u64;
 #define READY make_barriers(b, t, 1)
 #endif
 #define READY_CASE(name) CASE_BETWEEN(name, READY, (void)0)
-/* Thread 0 alone runs it, of every block, or of block 0. */
-#define ALONE_CASE(name) CASE_BETWEEN(name, if (t != 0) return, (void)0)
-#define READY_ALONE_CASE(name) CASE_BETWEEN(name, READY; if (t != 0) return, (void)0)
+/* Thread 0 of block 0 alone runs it. */
 #define SINGLE_CASE(name) CASE_BETWEEN(name, if (t != 0 || blockIdx.x != 0) return, (void)0)
 /* A kilobyte of Q is on its way to s. */
 #define FETCHED_CASE(name) CASE_BETWEEN(name, READY; if (t == 0) FETCH(s, p.q, 1024, b), (void)0)
@@ -48,14 +46,17 @@ typedef unsigned long long u64;
 #ifndef SET_UP
 #define SET_UP(s_b, b, t)
 #endif
-#define HOPPER_KERNEL                                                              \
-    extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)      \
-    {                                                                              \
-        FA_SHARED_ALIGNED(unsigned char, s_b, 1024);                               \
-        const unsigned s = (unsigned)__cvta_generic_to_shared(s_b), b = s + 32512; \
-        const int t = threadIdx.x;                                                 \
-        SET_UP(s_b, b, t);                                                         \
-        run_case<CASES>(p.seq_q, p, s, b, s_b, t);                                 \
+/* Where a case's s, s_b, b and t come from */
+#define THEIR_PLACES                                                           \
+    FA_SHARED_ALIGNED(unsigned char, s_b, 1024);                               \
+    const unsigned s = (unsigned)__cvta_generic_to_shared(s_b), b = s + 32512; \
+    const int t = threadIdx.x
+#define HOPPER_KERNEL                                                         \
+    extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p) \
+    {                                                                         \
+        THEIR_PLACES;                                                         \
+        SET_UP(s_b, b, t);                                                    \
+        run_case<CASES>(p.seq_q, p, s, b, s_b, t);                            \
     }
 
 /* What a thread reads must not be thought away. */
@@ -105,6 +106,12 @@ typedef unsigned long long u64;
                  "l"(map), "r"(bar), "r"(0), "r"(column), "r"(row)                                   \
                  : "memory")
 #define LOAD(to, map, bar, row) LOAD_AT(to, map, bar, 0, row)
+/* By a map of rank 2 */
+#define LOAD_2D(to, map, bar, column, row)                                                           \
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes " \
+                 "[%0], [%1, {%3, %4}], [%2];" ::"r"(to),                                            \
+                 "l"(map), "r"(bar), "r"(column), "r"(row)                                           \
+                 : "memory")
 /* Copies that their barrier expects */
 #define FETCH(to, from_g, bytes, bar) \
     do {                              \
@@ -118,6 +125,15 @@ typedef unsigned long long u64;
     } while (0)
 #define COPY_OUT(to_g, from, bytes)                                                                               \
     asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to_g), "r"(from), "r"(bytes) \
+                 : "memory")
+#define REDUCE_OUT(op, to_g, from, bytes)                                                                            \
+    asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group." op " [%0], [%1], %2;" ::"l"(to_g), "r"(from), \
+                 "r"(bytes)                                                                                          \
+                 : "memory")
+#define ADD_BOX(map, from, row)                                                           \
+    asm volatile("cp.reduce.async.bulk.tensor.4d.global.shared::cta.add.tile.bulk_group " \
+                 "[%0, {%2, %3, %2, %2}], [%1];" ::"l"(map),                              \
+                 "r"(from), "r"(0), "r"(row)                                              \
                  : "memory")
 #define STORE(map, from, row)                                                                                  \
     asm volatile(                                                                                              \

@@ -61,13 +61,6 @@ __device__ int flag_g;
         REPLACE_NUMBER(fill_mode, shared::cta, map, 0);         \
     } while (0)
 
-/* Loads by a map of rank 2 */
-#define LOAD_2D(to, map, bar, column, row)                                                           \
-    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes " \
-                 "[%0], [%1, {%3, %4}], [%2];" ::"r"(to),                                            \
-                 "l"(map), "r"(bar), "r"(column), "r"(row)                                           \
-                 : "memory")
-
 /* Half (row, column) of the tensor of k_map */
 __device__ __forceinline__ int half_of_q(const fa_params &p, int row, int column)
 {

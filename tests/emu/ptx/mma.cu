@@ -60,48 +60,43 @@ __device__ int wanted(int kind, int depth, int row, int col)
 #define C_ROW(lane, i) (lane / 4 + i / 2 * 8)
 #define C_COL(lane, i) (lane % 4 * 2 + i % 2)
 
-#define FLOAT_OUT "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
-#define FLOAT_IN "f"(c[0]), "f"(c[1]), "f"(c[2]), "f"(c[3])
-#define FLOATS(kind, depth, name)                                            \
-    for (int i = 0; i < 4; i++)                                              \
-        EXPECT(d[i] == wanted(kind, depth, C_ROW(lane, i), C_COL(lane, i))); \
-    put(p, 32 * name + lane, __float_as_uint(d[lane % 4]));
+#define D_OUT(letter) letter(d[0]), letter(d[1]), letter(d[2]), letter(d[3])
+#define C_IN(letter) letter(c[0]), letter(c[1]), letter(c[2]), letter(c[3])
+#define A_2(kind) "r"(a_part(kind, 16, lane, 0)), "r"(a_part(kind, 16, lane, 1))
+#define A_4(kind) A_2(kind), "r"(a_part(kind, 16, lane, 2)), "r"(a_part(kind, 16, lane, 3))
+#define B_2(kind) "r"(b_part(kind, lane, 0)), "r"(b_part(kind, lane, 1))
+#define CHECK_D(kind, depth)    \
+    for (int i = 0; i < 4; i++) \
+        EXPECT(d[i] == wanted(kind, depth, C_ROW(lane, i), C_COL(lane, i)));
 
-/* 4, 2, 1 registers of A; 2 and 1 of B */
-#define MMA_4_2(text, kind, depth, name)                                                                               \
-    {                                                                                                                  \
-        float d[4];                                                                                                    \
-        asm volatile("mma.sync.aligned." text " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %11, %12, %13};"   \
-                     : FLOAT_OUT                                                                                       \
-                     : "r"(a_part(kind, 16, lane, 0)), "r"(a_part(kind, 16, lane, 1)), "r"(a_part(kind, 16, lane, 2)), \
-                       "r"(a_part(kind, 16, lane, 3)), "r"(b_part(kind, lane, 0)), "r"(b_part(kind, lane, 1)),         \
-                       FLOAT_IN);                                                                                      \
-        FLOATS(kind, depth, name)                                                                                      \
-    }
-#define MMA_2_1(text, kind, depth, name)                                                                           \
-    {                                                                                                              \
-        float d[4];                                                                                                \
-        asm volatile("mma.sync.aligned." text " {%0, %1, %2, %3}, {%4, %5}, {%6}, {%7, %8, %9, %10};"              \
-                     : FLOAT_OUT                                                                                   \
-                     : "r"(a_part(kind, 16, lane, 0)), "r"(a_part(kind, 16, lane, 1)), "r"(b_part(kind, lane, 0)), \
-                       FLOAT_IN);                                                                                  \
-        FLOATS(kind, depth, name)                                                                                  \
-    }
+/* Products with 4 or 2 registers of A, and 2 or 1 of B; out, in: constraints of the accumulators */
+#define MMA_4_2(out, in, text, kind, depth)                                                                      \
+    asm volatile("mma.sync.aligned." text " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %11, %12, %13};" \
+                 : D_OUT(out)                                                                                    \
+                 : A_4(kind), B_2(kind), C_IN(in));                                                              \
+    CHECK_D(kind, depth)
+#define MMA_2_1(out, in, text, kind, depth)                                                       \
+    asm volatile("mma.sync.aligned." text " {%0, %1, %2, %3}, {%4, %5}, {%6}, {%7, %8, %9, %10};" \
+                 : D_OUT(out)                                                                     \
+                 : A_2(kind), "r"(b_part(kind, lane, 0)), C_IN(in));                              \
+    CHECK_D(kind, depth)
+#define FLOATS(mma, text, kind, depth, name) \
+    mma("=f", "f", text, kind, depth) put(p, 32 * name + lane, __float_as_uint(d[lane % 4]));
 
 __device__ void floats(const fa_params &p, int lane)
 {
-    float c[4];
+    float c[4], d[4];
     for (int i = 0; i < 4; i++)
         c[i] = c_at(C_ROW(lane, i), C_COL(lane, i));
-    MMA_4_2("m16n8k16.row.col.f32.f16.f16.f32", F16, 16, 0)
-    MMA_2_1("m16n8k8.row.col.f32.f16.f16.f32", F16, 8, 1)
-    MMA_4_2("m16n8k16.row.col.f32.bf16.bf16.f32", BF16, 16, 2)
-    MMA_2_1("m16n8k8.row.col.f32.bf16.bf16.f32", BF16, 8, 3)
-    MMA_4_2("m16n8k8.row.col.f32.tf32.tf32.f32", TF32, 8, 4)
-    MMA_2_1("m16n8k4.row.col.f32.tf32.tf32.f32", TF32, 4, 5)
+    FLOATS(MMA_4_2, "m16n8k16.row.col.f32.f16.f16.f32", F16, 16, 0)
+    FLOATS(MMA_2_1, "m16n8k8.row.col.f32.f16.f16.f32", F16, 8, 1)
+    FLOATS(MMA_4_2, "m16n8k16.row.col.f32.bf16.bf16.f32", BF16, 16, 2)
+    FLOATS(MMA_2_1, "m16n8k8.row.col.f32.bf16.bf16.f32", BF16, 8, 3)
+    FLOATS(MMA_4_2, "m16n8k8.row.col.f32.tf32.tf32.f32", TF32, 8, 4)
+    FLOATS(MMA_2_1, "m16n8k4.row.col.f32.tf32.tf32.f32", TF32, 4, 5)
 #if __CUDA_ARCH__ >= 890
-    MMA_4_2("m16n8k32.row.col.f32.e4m3.e4m3.f32", E4M3, 32, 6)
-    MMA_4_2("m16n8k32.row.col.f32.e5m2.e5m2.f32", E5M2, 32, 7)
+    FLOATS(MMA_4_2, "m16n8k32.row.col.f32.e4m3.e4m3.f32", E4M3, 32, 6)
+    FLOATS(MMA_4_2, "m16n8k32.row.col.f32.e5m2.e5m2.f32", E5M2, 32, 7)
 #endif
 }
 
@@ -113,38 +108,22 @@ __device__ void halves(const fa_params &p, int lane)
                bits_of(F16, c_at(C_ROW(lane, 2 * r), C_COL(lane, 1))) << 16;
     asm volatile("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%0, %1}, {%2, %3, %4, %5}, {%6, %7}, {%8, %9};"
                  : "=r"(d[0]), "=r"(d[1])
-                 : "r"(a_part(F16, 16, lane, 0)), "r"(a_part(F16, 16, lane, 1)), "r"(a_part(F16, 16, lane, 2)),
-                   "r"(a_part(F16, 16, lane, 3)), "r"(b_part(F16, lane, 0)), "r"(b_part(F16, lane, 1)), "r"(c[0]),
-                   "r"(c[1]));
+                 : A_4(F16), B_2(F16), "r"(c[0]), "r"(c[1]));
     for (int i = 0; i < 4; i++)
         EXPECT((d[i / 2] >> 16 * (i % 2) & 0xffff) == bits_of(F16, wanted(F16, 16, C_ROW(lane, i), C_COL(lane, i))));
     put(p, 256 + lane, d[lane % 2]);
 }
-
-#define MMA_BYTES(text, kind)                                                                                         \
-    asm volatile("mma.sync.aligned." text " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %11, %12, %13};"      \
-                 : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])                                                     \
-                 : "r"(a_part(kind, 16, lane, 0)), "r"(a_part(kind, 16, lane, 1)), "r"(a_part(kind, 16, lane, 2)),    \
-                   "r"(a_part(kind, 16, lane, 3)), "r"(b_part(kind, lane, 0)), "r"(b_part(kind, lane, 1)), "r"(c[0]), \
-                   "r"(c[1]), "r"(c[2]), "r"(c[3]));                                                                  \
-    for (int i = 0; i < 4; i++)                                                                                       \
-        EXPECT(d[i] == wanted(kind, 32, C_ROW(lane, i), C_COL(lane, i)));
 
 __device__ void bytes(const fa_params &p, int lane)
 {
     int c[4], d[4];
     for (int i = 0; i < 4; i++)
         c[i] = c_at(C_ROW(lane, i), C_COL(lane, i));
-    MMA_BYTES("m16n8k32.row.col.s32.s8.s8.s32", S8)
+    MMA_4_2("=r", "r", "m16n8k32.row.col.s32.s8.s8.s32", S8, 32)
     put(p, 288 + lane, d[lane % 4]);
-    MMA_BYTES("m16n8k32.row.col.satfinite.s32.u8.u8.s32", U8)
+    MMA_4_2("=r", "r", "m16n8k32.row.col.satfinite.s32.u8.u8.s32", U8, 32)
     put(p, 320 + lane, d[lane % 4]);
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%7, %8, %9, %10};"
-                 : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
-                 : "r"(a_part(S8, 16, lane, 0)), "r"(a_part(S8, 16, lane, 1)), "r"(b_part(S8, lane, 0)), "r"(c[0]),
-                   "r"(c[1]), "r"(c[2]), "r"(c[3]));
-    for (int i = 0; i < 4; i++)
-        EXPECT(d[i] == wanted(S8, 16, C_ROW(lane, i), C_COL(lane, i)));
+    MMA_2_1("=r", "r", "m16n8k16.row.col.s32.s8.s8.s32", S8, 16)
     asm volatile("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0, %1}, {%2}, {%3}, {%4, %5};"
                  : "=r"(d[0]), "=r"(d[1])
                  : "r"(a_part(S8, 8, lane, 0)), "r"(b_part(S8, lane, 0)), "r"(c[0]), "r"(c[1]));
