@@ -10,46 +10,7 @@
  * Builds on: mma_fp8, wgmma.   Knobs: M, N, STAGES.
  * Shared memory: Q, STAGES slots of K, two of V as it comes, STAGES of V transposed, barriers.
  * Limits: --dtype e4m3; rows on 16 bytes; dim a multiple of 16 from 16 to 256. */
-#include "shared/fp8.cuh"
-#include "shared/hopper.cuh"
-
-static_assert(FA_FP8, "wgmma_fp8 serves --dtype e4m3 only");
-static_assert(FA_DIM <= 256 && FA_DIM_V <= 256, "wgmma_fp8 serves dim and dim_v up to 256");
-static_assert(FA_MAXREG == 0, "wgmma_fp8: MAXREG must be 0 (the block's size fixes its registers)");
-static_assert(FA_M == 128 || FA_M == 192, "wgmma_fp8: m must be 128 or 192");
-static_assert(FA_WARPS == FA_M / 16, "wgmma_fp8: warps must be m / 16, warpgroups of 64 rows");
-static_assert(FA_N == 64 || FA_N == 128, "n: 64 or 128, a swizzled row of V transposed");
-static_assert(FA_STAGES >= 1, "stages must be 1 or more");
-static_assert(FA_SPLITS == 1, "wgmma_fp8: splits must be 1");
-static_assert(!FA_ACC_FP16, "wgmma accumulates in fp32 only");
-
-constexpr int M = FA_M, N = FA_N, STAGES = FA_STAGES, CONSUMERS = FA_M / 64, RAW_STAGES = 2;
-constexpr int BLOCK_THREADS = 128 * (1 + CONSUMERS);
-/* Registers of a thread: at the launch 168 or, with three consumers, 128; as many in all afterwards. */
-constexpr int PRODUCER_REGISTERS = CONSUMERS == 2 ? 40 : 32, CONSUMER_REGISTERS = CONSUMERS == 2 ? 232 : 160;
-/* Rows of Q, K and V: boxes of 64 or 128 bytes, past dim zeros. */
-constexpr int ROW_BYTES = larger(FA_DIM, FA_DIM_V) <= 64 ? 64 : 128;
-constexpr int BOXES = ceil_div(FA_DIM, ROW_BYTES), BOXES_V = ceil_div(FA_DIM_V, ROW_BYTES);
-/* Columns of O; those of one product, which takes registers beside O. */
-constexpr int DIM_N = larger(64, FA_DIM_V <= 128 ? ceil_div(FA_DIM_V, 16) * 16 : ceil_div(FA_DIM_V, 32) * 32);
-constexpr int PART_COLS = DIM_N > 128 ? DIM_N / 2 : DIM_N;
-constexpr int Q_BYTES = 64 * BOXES * ROW_BYTES, K_BYTES = N * BOXES * ROW_BYTES, RAW_BYTES = N * BOXES_V * ROW_BYTES;
-constexpr int V_BYTES = DIM_N * N; /* transposed: rows of N keys */
-/* Named barriers: the producer's; the turns of the consumers, from BAR_TURN on. */
-constexpr int BAR_PRODUCER = 1, BAR_TURN = 2;
-/* Whether a turn is over when its products are issued: the next ones stand in line, so the tensor cores do not idle
- * while a turn changes hands. Up to dim 64 exponentials take longer than products. There a turn lasts until its
- * products are done, which keeps the consumers apart. */
-constexpr bool PASSES_EARLY = FA_DIM > 64;
-/* Whether blocks take several tiles of queries (wgmma/fp8_tickets.cuh). Q of the next is loaded early where it fits. */
-constexpr bool TICKETS = FA_DIM == 128 && FA_DIM_V == 128 && M - 64 <= N && !HAS_VARLEN && !HAS_FIRST_KEY;
-constexpr int TRANSPOSERS = TICKETS ? 3 : 4; /* warps of the producer; with tickets the fourth loads */
-constexpr int RINGS_BYTES = STAGES * (K_BYTES + V_BYTES) + RAW_STAGES * RAW_BYTES;
-constexpr int Q_STAGES = TICKETS && 2 * CONSUMERS * Q_BYTES + RINGS_BYTES <= 224 * 1024 ? 2 : 1;
-constexpr int K_AT = Q_STAGES * CONSUMERS * Q_BYTES, RAW_AT = K_AT + STAGES * K_BYTES;
-constexpr int V_AT = RAW_AT + RAW_STAGES * RAW_BYTES, BARS_AT = V_AT + STAGES * V_BYTES;
-constexpr int BARRIERS = 1 + 4 * STAGES + RAW_STAGES + (TICKETS ? 2 * Q_STAGES - 1 + RAW_STAGES : 0);
-constexpr int WORDS_AT = BARS_AT + 8 * BARRIERS, WORDS = TICKETS ? 3 * Q_STAGES + RAW_STAGES : 0;
+#include "wgmma/fp8_tickets.cuh"
 
 FA_KERNEL_INFO(.threads = BLOCK_THREADS, .smem_dynamic_bytes = WORDS_AT + 4 * WORDS + 1024 - 16,
                .grid = TICKETS ? FA_GRID_PERSISTENT : FA_GRID_TILES, .blocks_per_sm = TICKETS,
@@ -57,125 +18,6 @@ FA_KERNEL_INFO(.threads = BLOCK_THREADS, .smem_dynamic_bytes = WORDS_AT + 4 * WO
                .tma_cols = ROW_BYTES / 2, .writes_lse = FA_LSE,
                .serves = FA_FEATURE_VARLEN | FA_FEATURE_WINDOW | FA_FEATURE_CHUNK | FA_FEATURE_SOFTCAP |
                          FA_FEATURE_SINK | FA_FEATURE_ALIBI | FA_FEATURE_DIM_V | FA_FEATURE_FP8);
-
-/* Where everything lies in shared memory. */
-struct shared_layout {
-    static constexpr int EARLY = 1 + 4 * STAGES + RAW_STAGES; /* the first barrier that tickets need */
-    unsigned base_s;
-    __device__ __forceinline__ unsigned bar(int i) const { return base_s + BARS_AT + 8 * i; }
-    __device__ __forceinline__ unsigned q_full(int i) const { return bar(i == 0 ? 0 : EARLY + i - 1); }
-    __device__ __forceinline__ unsigned q_empty(int i) const { return bar(EARLY + Q_STAGES - 1 + i); }
-    __device__ __forceinline__ unsigned raw_empty(int i) const { return bar(EARLY + 2 * Q_STAGES - 1 + i); }
-    __device__ __forceinline__ unsigned place(int i) const { return base_s + WORDS_AT + 12 * i; } /* of Q's tile */
-    __device__ __forceinline__ unsigned more(int i) const { return place(Q_STAGES) + 4 * i; } /* is there such a V? */
-    __device__ __forceinline__ unsigned raw_full(int i) const { return bar(1 + i); }
-    __device__ __forceinline__ unsigned k_full(int i) const { return bar(1 + RAW_STAGES + i); }
-    __device__ __forceinline__ unsigned k_empty(int i) const { return bar(1 + RAW_STAGES + STAGES + i); }
-    __device__ __forceinline__ unsigned v_full(int i) const { return bar(1 + RAW_STAGES + 2 * STAGES + i); }
-    __device__ __forceinline__ unsigned v_empty(int i) const { return bar(1 + RAW_STAGES + 3 * STAGES + i); }
-    __device__ __forceinline__ unsigned q(int consumer) const { return base_s + consumer * Q_BYTES; }
-    __device__ __forceinline__ unsigned k(int i) const { return base_s + K_AT + i * K_BYTES; }
-    __device__ __forceinline__ unsigned raw(int i) const { return base_s + RAW_AT + i * RAW_BYTES; }
-    __device__ __forceinline__ unsigned v(int i) const { return base_s + V_AT + i * V_BYTES; }
-};
-
-__device__ __forceinline__ void init_barriers(const shared_layout &at)
-{
-    for (int i = 0; i < Q_STAGES; ++i) {
-        mbarrier_init(at.q_full(i), 1);
-        if (TICKETS)
-            mbarrier_init(at.q_empty(i), 4 * CONSUMERS);
-    }
-    for (int i = 0; i < RAW_STAGES; ++i) {
-        mbarrier_init(at.raw_full(i), 1);
-        if (TICKETS)
-            mbarrier_init(at.raw_empty(i), 32 * TRANSPOSERS);
-    }
-    for (int i = 0; i < STAGES; ++i) {
-        mbarrier_init(at.k_full(i), 1);
-        mbarrier_init(at.k_empty(i), 4 * CONSUMERS);   /* a lane of every consumer warp */
-        mbarrier_init(at.v_full(i), 32 * TRANSPOSERS); /* every thread, after its proxy fence */
-        mbarrier_init(at.v_empty(i), 4 * CONSUMERS);
-    }
-    mbarrier_init_fence();
-}
-
-/* The tiles of keys of a block, from first_key on. */
-struct key_tiles {
-    int first_key, count, kv_head;
-};
-
-__device__ __forceinline__ key_tiles keys_of_tile(const fa_params &p, const query_tile &tile)
-{
-    const int first_key = tile.first_key / N * N;
-    return {first_key, tile.keys > first_key ? ceil_div(tile.keys - first_key, N) : 0,
-            tile.head / (p.heads / p.kv_heads)};
-}
-
-/* Coordinates of a box: with lengths a map ends where the sequence does (fa_kernel_info). */
-__device__ __forceinline__ int row_of_map(int longest, int length, int row)
-{
-    return HAS_VARLEN ? longest - length + row : row;
-}
-
-/* The first ROWS rows of a tensor from `row` on; `bar` expects their bytes. For one thread. */
-template <int ROWS, int BOXES_OF>
-__device__ __forceinline__ void load_boxes(unsigned to_s, const fa_tensor_map *map, unsigned bar, int row, int head,
-                                           int batch)
-{
-#pragma unroll
-    for (int box = 0; box < BOXES_OF; ++box)
-        tma_load(to_s + box * ROWS * ROW_BYTES, map, bar, box * ROW_BYTES, row, head, batch);
-}
-
-__device__ __forceinline__ void load_queries(const shared_layout &at, const fa_params &p, const query_tile &tile,
-                                             int slot = 0)
-{
-    /* With lengths no box is out of bounds as a whole. */
-    const int parts = HAS_VARLEN ? ceil_div(tile.rows, 64) : CONSUMERS;
-    mbarrier_arrive_expect(at.q_full(slot), parts * Q_BYTES);
-    for (int i = 0; i < parts; ++i)
-        load_boxes<64, BOXES>(at.q(slot * CONSUMERS + i), &p.q_map, at.q_full(slot),
-                              row_of_map(p.seq_q, tile.seq.seq_q, tile.row0 + 64 * i), tile.head,
-                              HAS_VARLEN ? tile.seq.first_q + tile.seq.seq_q : tile.seq.batch);
-}
-
-/* K or V of tile i to its slot. */
-template <int BOXES_OF>
-__device__ __forceinline__ void load_keys(unsigned to_s, unsigned bar, const fa_tensor_map *map, const fa_params &p,
-                                          const query_tile &tile, const key_tiles &keys, int i)
-{
-    mbarrier_arrive_expect(bar, N * BOXES_OF * ROW_BYTES);
-    load_boxes<N, BOXES_OF>(to_s, map, bar, row_of_map(p.seq_kv, tile.seq.seq_kv, keys.first_key + i * N), keys.kv_head,
-                            HAS_VARLEN ? tile.seq.first_kv + tile.seq.seq_kv : tile.seq.batch);
-}
-
-/* Where a row of SPAN bytes, swizzled, has its 16-byte chunk. */
-template <int SPAN>
-__device__ __forceinline__ unsigned chunk_place(int row, int chunk)
-{
-    return row * SPAN + (chunk ^ (SPAN == 128 ? row % 8 : row / 2 % 4)) * 16;
-}
-
-/* V [key][column] to V [column][key], by the producer's warps: 32 keys and 16 columns at a time. Even columns of the 16
- * come before the odd ones; the keys of 32 stand as in shared/fp8.cuh. */
-__device__ __forceinline__ void transpose_values(unsigned raw_s, unsigned v_s, int warp, int lane)
-{
-    constexpr int CHUNKS = DIM_N / 16, BOX_CHUNKS = ROW_BYTES / 16;
-#pragma unroll 1
-    for (int chunk = warp; chunk < CHUNKS; chunk += TRANSPOSERS) {
-        const unsigned from =
-            raw_s + chunk / BOX_CHUNKS * N * ROW_BYTES + chunk_place<ROW_BYTES>(lane, chunk % BOX_CHUNKS);
-#pragma unroll
-        for (int keys = 0; keys < N / 32; ++keys) {
-            unsigned v[4];
-            ldmatrix_x4_trans_at(v, from + keys * 32 * ROW_BYTES);
-            const unsigned rows[4] = {__byte_perm(v[0], v[1], 0x6420), __byte_perm(v[2], v[3], 0x6420),
-                                      __byte_perm(v[0], v[1], 0x7531), __byte_perm(v[2], v[3], 0x7531)};
-            stmatrix_x4_at(v_s + chunk_place<N>(chunk * 16 + lane / 16 * 8 + lane % 8, keys * 2 + lane / 8 % 2), rows);
-        }
-    }
-}
 
 __device__ __forceinline__ void produce(const shared_layout &at, const fa_params &p, const query_tile &tile,
                                         const key_tiles &keys, int thread)
@@ -207,65 +49,6 @@ __device__ __forceinline__ void produce(const shared_layout &at, const fa_params
         __syncwarp();
         if (++stage == STAGES)
             stage = 0, phase ^= 1;
-    }
-}
-
-/* A consumer thread's output, and the probabilities of a tile, in fragments as in shared/fp8.cuh. alpha: the factor of
- * what has been summed before them. */
-struct consumer_state {
-    float o[DIM_N / 16][2][4], m[2], l[2], alpha[2];
-    unsigned p[N / 8];
-};
-
-/* Without turns the consumers fall into step: products of all at once, then exponentials of all at once. */
-__device__ __forceinline__ void take_turn(int consumer) { bar_sync(BAR_TURN + consumer, 256); }
-
-__device__ __forceinline__ void pass_turn(int consumer)
-{
-    bar_arrive(BAR_TURN + (consumer + 1 == CONSUMERS ? 0 : consumer + 1), 256);
-}
-
-/* S = Q K^T, the end of a turn. q, k: descriptor words. */
-__device__ __forceinline__ void score_tile(float (&tile)[N / 8][4], unsigned q, unsigned k, int consumer)
-{
-    constexpr int STEPS = ceil_div(FA_DIM, 32), BOX_STEPS = ROW_BYTES / 32;
-    float(&s)[N / 2] = reinterpret_cast<float(&)[N / 2]>(tile);
-    fence_operand(s);
-    wgmma_fence();
-#pragma unroll
-    for (int step = 0; step < STEPS; ++step) {
-        const unsigned box = step / BOX_STEPS, more = step % BOX_STEPS * 2;
-        wgmma_e4m3<N>::ss(s, wgmma_descriptor<ROW_BYTES>(q + box * (64 * ROW_BYTES / 16) + more),
-                          wgmma_descriptor<ROW_BYTES>(k + box * (N * ROW_BYTES / 16) + more), step > 0);
-    }
-    wgmma_commit();
-    if (PASSES_EARLY)
-        pass_turn(consumer);
-    wgmma_wait<0>();
-    if (!PASSES_EARLY)
-        pass_turn(consumer);
-    fence_operand(s);
-}
-
-/* O = alpha O + P V, PART_COLS columns at a time. v: descriptor word. */
-__device__ __forceinline__ void value_tile(consumer_state &c, unsigned v)
-{
-#pragma unroll
-    for (int part = 0; part < DIM_N / PART_COLS; ++part) {
-        float(&o)[PART_COLS / 2] = reinterpret_cast<float(&)[DIM_N / PART_COLS][PART_COLS / 2]>(c.o)[part];
-        float sum[PART_COLS / 2];
-        fence_operand(sum);
-        wgmma_fence();
-#pragma unroll
-        for (int step = 0; step < N / 32; ++step)
-            wgmma_e4m3<PART_COLS>::rs(sum, &c.p[4 * step],
-                                      wgmma_descriptor<N>(v + part * (PART_COLS * N / 16) + step * 2), step > 0);
-        wgmma_commit();
-        wgmma_wait<0>();
-        fence_operand(sum);
-#pragma unroll
-        for (int i = 0; i < PART_COLS / 2; ++i)
-            o[i] = fmaf(o[i], c.alpha[i / 2 % 2], sum[i]);
     }
 }
 
@@ -316,8 +99,6 @@ __device__ __forceinline__ void consume(const shared_layout &at, const fa_params
     /* The row again from the thread's index: kept over the loop, it would spill. */
     store_band(c.o, c.m, c.l, p, tile, consumer * 64 + reload_thread_index() / 32 % 4 * 16 + lane / 4);
 }
-
-#include "wgmma/fp8_tickets.cuh"
 
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1) fa_kernel(const __grid_constant__ fa_params p)
 {

@@ -3,6 +3,8 @@
  * whose rows see none of the last keys (at most one tile), has no products there. */
 #pragma once
 
+#include "wgmma/fp8.cuh"
+
 /* Causal: the longest tiles of a section of heads first (tile_in_sections; DIM: a row has half as many bytes). */
 constexpr int SECTION_DIM = ceil_div(FA_DIM + FA_DIM_V, 4);
 /* Without a mask the last head has tiles of 128 rows where tiles of 192 would leave many blocks idle in the end. Short

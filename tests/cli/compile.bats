@@ -186,6 +186,8 @@ EOF
     for header in kernels/*/*.cuh; do
         tile='--m 128 --n 64 --warps 8 --splits 2'
         [[ $header != *backward* ]] || tile='--op backward --m 128 --n 128 --warps 12'
+        [[ $header != kernels/wgmma/fp8* ]] || tile='--dtype e4m3 --m 128 --n 64 --warps 8'
+        [[ $header != kernels/mma/backward* ]] || tile='--op backward --m 64 --n 128 --warps 8'
         printf '#include "%s"\nFA_KERNEL_INFO(%s);\nextern "C" __global__ void fa_kernel(fa_params p) {}\n' \
             "${header#kernels/}" "$info" >"$work/k.cu"
         ./fa_bench --source "$work/k.cu" --compile-only --arch sm_90a $tile --stages 2 --quiet ||

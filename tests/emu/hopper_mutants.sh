@@ -64,6 +64,10 @@ tile[wgmma_fp8]="--dtype e4m3 --m 128 --n 64 --warps 8 --stages 2 --batch 1 --he
 fp8=("--race --schedule random --seq 140 --seq-kv 330" "--race --schedule descending --seq 70 --seq-kv 330 --dim 144"
     "--race --schedule greedy --seq 140 --seq-kv 330 --stages 1" "--schedule random --seq 100 --seq-kv 520 --causal"
     "--schedule random --seq 16 --seq-kv 32768 --dist mean --n 128")
+tile[wgmma_fp8:tickets]="--dtype e4m3 --n 128 --stages 2 --batch 2 --heads 3 --dim 128 --lse"
+tickets=("--race --schedule random --m 192 --warps 12 --seq 200 --seq-kv 300"
+    "--race --schedule greedy --m 128 --warps 8 --seq 200 --causal"
+    "--race --schedule descending --m 192 --warps 12 --seq 330 --causal")
 
 tile[wgmma_decode:pages]="--m 128 --n 64 --warps 8 --stages 2 --heads 8 --kv-heads 2 --lse"
 pages=("--race --schedule random --page-size 16 --lengths 25:330,1:70,2:0,20:150 --causal"
