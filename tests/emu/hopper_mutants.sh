@@ -105,11 +105,11 @@ shared=("--race --schedule random --dim 192 --dim-v 128 --seq 200 --seq-kv 70"
     "--race --schedule greedy --dim 256 --dim-v 136 --seq 200 --causal" "--schedule random --dim 192 --seq 300"
     "--race --schedule random --dim 256 --seq 200 --splits 2")
 
-verdict_of() { # KERNEL VARIANT: what objects; nothing when it passes
+verdict_of() { # KERNEL VARIANT: what objects; nothing when it passes, or is no C++
     local options
     read -ra options <<<"${tile[$1]} $2"
     "$bench" "${shape[@]}" "${options[@]}" --source "$work/kernels/${1%:*}.cu" --json - --quiet 2>/dev/null | jq -r '
-        if .status == "pass" then "" else
+        if .status == "pass" or .status == "compile_error" then "" else
         "\(.status): \((.reason // "") | split("\n")[0] | sub("^seed [0-9]+: "; "") | .[:90])" end'
 }
 
