@@ -82,15 +82,7 @@ __device__ __forceinline__ void consume(const shared_layout &at, const fa_params
         const bool masked = is_masked(p, tile, tile.row0 + warp_row, 16, key0, N);
         if (masked || CHANGES_SCORES)
             finish_scores(s, p, tile, scores, tile.row0 + warp_row + lane / 4, key0 + lane % 4 * 2, masked);
-        online_softmax(s, c.m, c.l, c.alpha, scores.scale_log2);
-#pragma unroll
-        for (int i = 0; i < N / 8; ++i)
-            c.p[i] = probabilities(s, i / 4 * 4, i % 4);
-        mbarrier_wait(at.v_full(stage), phase);
-        take_turn(consumer);
-        value_tile(c, uniform_by_shuffle(descriptor_start(at.v(stage))));
-        if (lane == 0)
-            mbarrier_arrive(at.v_empty(stage));
+        finish_tile(c, s, at, scores, stage, phase, consumer, lane);
         if (++stage == STAGES)
             stage = 0, phase ^= 1;
     }

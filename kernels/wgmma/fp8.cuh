@@ -220,3 +220,18 @@ __device__ __forceinline__ void value_tile(consumer_state &c, unsigned v)
             o[i] = fmaf(o[i], c.alpha[i / 2 % 2], sum[i]);
     }
 }
+
+/* From the scores of a tile of keys to its part of O, in the consumer's turn. */
+__device__ __forceinline__ void finish_tile(consumer_state &c, float (&s)[N / 8][4], const shared_layout &at,
+                                            const head_scores &scores, int stage, int phase, int consumer, int lane)
+{
+    online_softmax(s, c.m, c.l, c.alpha, scores.scale_log2);
+#pragma unroll
+    for (int i = 0; i < N / 8; ++i)
+        c.p[i] = probabilities(s, i / 4 * 4, i % 4);
+    mbarrier_wait(at.v_full(stage), phase);
+    take_turn(consumer);
+    value_tile(c, uniform_by_shuffle(descriptor_start(at.v(stage))));
+    if (lane == 0)
+        mbarrier_arrive(at.v_empty(stage));
+}

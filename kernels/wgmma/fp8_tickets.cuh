@@ -179,15 +179,7 @@ __device__ __forceinline__ void consume_tiles(const shared_layout &at, const fa_
             if (masked || CHANGES_SCORES) /* the lane again: kept over the loop, it would spill */
                 finish_scores(s, p, w.tile, scores, w.tile.row0 + warp_row + reload_thread_index() % 32 / 4,
                               key0 + reload_thread_index() % 4 * 2, masked);
-            online_softmax(s, c.m, c.l, c.alpha, scores.scale_log2);
-#pragma unroll
-            for (int i = 0; i < N / 8; ++i)
-                c.p[i] = probabilities(s, i / 4 * 4, i % 4);
-            mbarrier_wait(at.v_full(stage), phase);
-            take_turn(consumer);
-            value_tile(c, uniform_by_shuffle(descriptor_start(at.v(stage))));
-            if (lane == 0)
-                mbarrier_arrive(at.v_empty(stage));
+            finish_tile(c, s, at, scores, stage, phase, consumer, lane);
         }
         const tile_work same = work_at(p, announced_place(at, slot)); /* again: kept over the loop, it would spill */
         const bool takes_turns = 64 * consumer < same.tile.rows;

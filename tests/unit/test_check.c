@@ -134,7 +134,7 @@ static void fake_unload(fa_device *device, fa_kernel *kernel)
     free(kernel);
 }
 
-/* Where row `i` of all batches and heads lies; stride: of a batch, a head and a row, as they follow in fa_params. */
+/* The offset of row `i`, counted over all batches and heads. stride: of a batch, a head, a row, as in fa_params. */
 static fa_i64 place_of(const fa_i64 *stride, int64_t i, int32_t heads, int32_t seq)
 {
     return i / seq / heads * stride[0] + i / seq % heads * stride[1] + i % seq * stride[2];
