@@ -81,8 +81,7 @@ bool fa_race_phase_arrive(fa_race_phase *phase, fa_race_arrival how)
         fa_race_known_add(&phase->gathering.others, thread->released[own ? FA_RACE_BLOCK : FA_RACE_DEVICE], width);
     if (how == FA_RACE_ARRIVES_RELAXED || (how == FA_RACE_ARRIVES_IN_BLOCK && !own))
         return true;
-    for (int scope = 0; scope < FA_RACE_SCOPES; scope++)
-        fa_race_learn_observed(worker, thread, scope);
+    fa_race_learn_observed(worker, thread, FA_RACE_BLOCK);
     if (own) {
         fa_race_meet(worker, &phase->gathering, thread);
         thread->clock[index]++;

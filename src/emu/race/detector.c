@@ -56,7 +56,7 @@ void fa_race_meeting_reset(fa_race_meeting *meeting, uint32_t width)
 {
     memset(meeting->clock, 0, width * sizeof *meeting->clock);
     fa_race_forget(&meeting->others);
-    fa_race_forget(&meeting->polled);
+    fa_race_forget(&meeting->met);
     for (int scope = 0; scope < FA_RACE_SCOPES; scope++)
         fa_race_forget(&meeting->released[scope]);
 }
@@ -128,7 +128,8 @@ void fa_race_meet(const fa_emu_worker *worker, fa_race_meeting *meeting, const f
     const uint32_t threads = fa_race_of(worker)->width;
     fa_race_epochs_join(meeting->clock, thread->clock, threads);
     fa_race_known_add(&meeting->others, thread->others, threads);
-    fa_race_known_add(&meeting->polled, thread->observed[FA_RACE_POLLED], threads);
+    fa_race_known_add(&meeting->met, thread->observed[FA_RACE_DEVICE], threads);
+    fa_race_known_add(&meeting->met, thread->observed[FA_RACE_MET], threads);
     for (int scope = 0; scope < FA_RACE_SCOPES; scope++)
         fa_race_known_add(&meeting->released[scope], thread->released[scope], threads);
 }
@@ -138,7 +139,7 @@ void fa_race_part(const fa_emu_worker *worker, const fa_race_meeting *meeting, f
     const uint32_t threads = fa_race_of(worker)->width;
     fa_race_epochs_join(thread->clock, meeting->clock, threads);
     fa_race_learn(worker, thread, meeting->others);
-    fa_race_known_add(&thread->observed[FA_RACE_POLLED], meeting->polled, threads);
+    fa_race_known_add(&thread->observed[FA_RACE_MET], meeting->met, threads);
     for (int scope = 0; scope < FA_RACE_SCOPES; scope++)
         fa_race_known_add(&thread->released[scope], meeting->released[scope], threads);
 }
@@ -146,8 +147,7 @@ void fa_race_part(const fa_emu_worker *worker, const fa_race_meeting *meeting, f
 void fa_race_barrier_arrive(fa_emu_worker *worker, int32_t id)
 {
     fa_race_thread *thread = fa_race_current(worker);
-    for (int scope = 0; scope < FA_RACE_SCOPES; scope++)
-        fa_race_learn_observed(worker, thread, scope);
+    fa_race_learn_observed(worker, thread, FA_RACE_BLOCK);
     fa_race_meet(worker, &worker->race->barrier[id], thread);
     thread->clock[fa_race_index(worker)]++;
     thread->spins = 0;
@@ -173,8 +173,7 @@ void fa_race_warp_syncs(fa_emu_worker *worker, uint32_t warp, uint32_t lanes)
     fa_race_meeting *meeting = &worker->race->warp;
     for (uint32_t rest = lanes; rest; rest &= rest - 1) {
         fa_race_thread *thread = &worker->race->thread[warp * FA_EMU_WARP + (uint32_t)__builtin_ctz(rest)];
-        for (int scope = 0; scope < FA_RACE_SCOPES; scope++)
-            fa_race_learn_observed(worker, thread, scope);
+        fa_race_learn_observed(worker, thread, FA_RACE_BLOCK);
         fa_race_meet(worker, meeting, thread);
     }
     for (uint32_t rest = lanes; rest; rest &= rest - 1) {

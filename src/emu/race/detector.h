@@ -3,9 +3,9 @@
  *   - a barrier of the block orders the threads that reach it, __syncwarp(mask) the lanes of the mask. Shuffles,
  *     votes and products order nothing;
  *   - what a thread did before a fence happened before what another does after one, when the second has read by an
- *     atomic or volatile access what the first wrote by one after its fence. A barrier counts as a fence of the reader
- *     (a ticket by atomicInc, then __syncthreads, as in the programming guide) but of one that polls a flag of another
- *     block, without changing it: that needs an acquire, or a fence before or after the barrier;
+ *     atomic or volatile access what the first wrote by one after its fence. Within a block a barrier counts as a fence
+ *     of the reader. Between blocks a ticket or a polled flag, then a barrier, is enough for volatile and atomic reads
+ *     (the last block's in the programming guide); plain ones need an acquire, or a fence before or after the barrier;
  *   - fences and atomics hold in their scope: __threadfence_block and atomicAdd_block within the block.
  * Nothing else orders blocks: that they run one after another here is ignored. */
 #pragma once

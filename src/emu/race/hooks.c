@@ -61,7 +61,7 @@ void fa_emu_race_scope_block(int on) { fa_race_scope(on != 0); }
 static void volatile_read(const void *address, size_t size, const void *pc)
 {
     fa_race_take_turns();
-    fa_race_observe(address, __ATOMIC_RELAXED, false);
+    fa_race_observe(address, __ATOMIC_RELAXED);
     fa_race_touch(address, size, FA_RACE_VOLATILE, pc);
 }
 
@@ -91,20 +91,20 @@ static int kind_of(bool write)
     return FA_RACE_ATOMIC | (write ? FA_RACE_WRITE : 0) | (fa_race_scope_is_block() ? FA_RACE_SCOPE_BLOCK : 0);
 }
 
-/* write: an exchange; changes: by another value */
-static void begin_read(const volatile void *at, size_t size, bool write, bool changes, int order, const void *pc)
+/* write: an exchange */
+static void begin_read(const volatile void *at, size_t size, bool write, int order, const void *pc)
 {
-    fa_race_observe(at, order, changes);
+    fa_race_take_turns();
+    fa_race_observe(at, order);
     fa_race_touch(at, size, kind_of(write), pc);
 }
 
 #define MODIFY(bits, T, name, expression)                              \
     T __tsan_atomic##bits##_##name(volatile T *at, T value, int order) \
     {                                                                  \
-        fa_race_take_turns();                                          \
-        const T old = *at, new = (T)(expression);                      \
-        begin_read(at, sizeof *at, true, new != old, order, PC);       \
-        *at = new;                                                     \
+        begin_read(at, sizeof *at, true, order, PC);                   \
+        const T old = *at;                                             \
+        *at = (T)(expression);                                         \
         fa_race_publish(at, order, true);                              \
         return old;                                                    \
     }
@@ -119,8 +119,7 @@ static void begin_read(const volatile void *at, size_t size, bool write, bool ch
 #define ATOMIC(bits, T)                                                                                       \
     T __tsan_atomic##bits##_load(const volatile T *at, int order)                                             \
     {                                                                                                         \
-        fa_race_take_turns();                                                                                 \
-        begin_read(at, sizeof *at, false, false, order, PC);                                                  \
+        begin_read(at, sizeof *at, false, order, PC);                                                         \
         return *at;                                                                                           \
     }                                                                                                         \
     void __tsan_atomic##bits##_store(volatile T *at, T value, int order)                                      \
@@ -142,7 +141,7 @@ static void begin_read(const volatile void *at, size_t size, bool write, bool ch
         fa_race_take_turns();                                                                                 \
         const T old = *at;                                                                                    \
         const bool same = old == expected;                                                                    \
-        fa_race_observe(at, same ? order : failure, same ? value != old : false);                             \
+        fa_race_observe(at, same ? order : failure);                                                          \
         fa_race_touch(at, sizeof *at, kind_of(same), pc);                                                     \
         if (same) {                                                                                           \
             *at = value;                                                                                      \

@@ -14,7 +14,7 @@
 
 /* SPINS: atomic or volatile loads in a row until other threads of the block run; BLOCK_TURNS: such switches until other
  * blocks do. TOUCHES_MOST: accesses after a race until the launch ends: what follows may have no end. */
-enum { SPINS = 32, BLOCK_TURNS = 256, TOUCHES_MOST = 1 << 22 };
+enum { SPINS = 32, BLOCK_TURNS = 256, TOUCHES_MOST = 1 << 22, STRONG = FA_RACE_ATOMIC | FA_RACE_VOLATILE };
 
 /* The worker whose thread runs, or NULL: not in a kernel under the race detector. */
 static fa_emu_worker *running(void)
@@ -62,15 +62,15 @@ static bool knows(const context *now, uint32_t block, uint32_t thread, uint32_t 
     const fa_race_thread *self = &now->worker->race->thread[now->knower];
     if (block == now->worker->block_number)
         return epoch <= self->clock[thread];
-    return epoch <= fa_race_known_epoch(self->others, block, thread);
+    return epoch <= fa_race_known_epoch(self->others, block, thread) ||
+           ((now->kind & STRONG) && epoch <= fa_race_known_epoch(self->observed[FA_RACE_MET], block, thread));
 }
 
 /* A plain access also follows an atomic one when it follows a thread that read the atomic's value. */
 static bool was_read(const context *now, const fa_race_access *access)
 {
     const fa_race *race = fa_race_of(now->worker);
-    const int strong = FA_RACE_ATOMIC | FA_RACE_VOLATILE;
-    if (!(access->kind & strong) || (now->kind & strong) || race->place_capacity == 0)
+    if (!(access->kind & STRONG) || (now->kind & STRONG) || race->place_capacity == 0)
         return false;
     const fa_race_place *place = place_slot(race, now->address);
     const uint32_t count = place->reading_count < FA_RACE_READINGS ? place->reading_count : FA_RACE_READINGS;
@@ -114,10 +114,11 @@ static void report(const void *argument, const fa_race_access *before, fa_race_o
 {
     const context *c = argument;
     const bool fence = order == FA_RACE_FENCE_MISSING;
-    const fa_race_known *polled = c->worker->race->thread[c->knower].observed[FA_RACE_POLLED];
-    const char *unordered = fa_race_known_epoch(polled, before->block, before->thread) < before->epoch
-                                ? NULL
-                                : "it polled a flag, but without an acquire or __threadfence(); not ordered after:";
+    fa_race_known *const *observed = c->worker->race->thread[c->knower].observed;
+    const bool read = fa_race_known_epoch(observed[FA_RACE_DEVICE], before->block, before->thread) >= before->epoch ||
+                      fa_race_known_epoch(observed[FA_RACE_MET], before->block, before->thread) >= before->epoch;
+    const char *unordered =
+        read ? "its flag or ticket was read without an acquire or __threadfence(); not ordered after:" : NULL;
     const bool stores =
         !fence && c->kind == FA_RACE_WRITE && before->kind == FA_RACE_WRITE && fa_race_of(c->worker)->storing != NULL;
     const fa_race_finding what = {.class = fence ? "missing proxy fence" : NULL,
@@ -290,7 +291,7 @@ static void note_reading(const fa_emu_worker *worker, fa_race_place *place)
     place->readings[place->reading_count++ % FA_RACE_READINGS] = reading;
 }
 
-void fa_race_observe(const volatile void *address, int order, bool changes)
+void fa_race_observe(const volatile void *address, int order)
 {
     fa_emu_worker *worker = running();
     if (worker == NULL)
@@ -301,8 +302,7 @@ void fa_race_observe(const volatile void *address, int order, bool changes)
     fa_race_place *place = place_of(race, fa_race_shadow_address(worker, (uint64_t)(uintptr_t)address));
     note_reading(worker, place);
     if (!thread->block_scope)
-        fa_race_known_add(&thread->observed[changes ? FA_RACE_DEVICE : FA_RACE_POLLED], place->known[FA_RACE_DEVICE],
-                          race->width);
+        fa_race_known_add(&thread->observed[FA_RACE_DEVICE], place->known[FA_RACE_DEVICE], race->width);
     if (place->block == worker->block_number)
         fa_race_known_add(&thread->observed[FA_RACE_BLOCK], place->known[FA_RACE_BLOCK], race->width);
     for (int scope = 0; acquires(order) && scope < FA_RACE_OBSERVED; scope++)

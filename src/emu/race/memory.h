@@ -18,9 +18,8 @@ void fa_race_settle(fa_emu_worker *worker);
 void fa_race_checks_guess(const volatile void *address, const void *expected, size_t size);
 /* Before an atomic or volatile load or exchange: a thread that waits for memory to change lets others run. */
 void fa_race_take_turns(void);
-/* Before a load or exchange by an atomic or volatile access, and after a store by one. order: as __ATOMIC_ACQUIRE;
- * changes: the exchange writes another value. */
-void fa_race_observe(const volatile void *address, int order, bool changes);
+/* Before a load or exchange by an atomic or volatile access, and after a store by one. order: as __ATOMIC_ACQUIRE. */
+void fa_race_observe(const volatile void *address, int order);
 void fa_race_publish(const volatile void *address, int order, bool exchange);
 void fa_race_fence(bool block_scope);
 /* The following atomics have block scope, or device scope again. */

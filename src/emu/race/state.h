@@ -6,8 +6,8 @@
 #include "emu/race/shadow.h"
 #include "emu/race/stack.h"
 
-/* POLLED: what a thread has read of the device by loads, and by atomics that changed nothing. */
-enum { FA_RACE_DEVICE, FA_RACE_BLOCK, FA_RACE_SCOPES, FA_RACE_POLLED = FA_RACE_SCOPES, FA_RACE_OBSERVED };
+/* MET: what threads had read of the device before a barrier at which they met this one. */
+enum { FA_RACE_DEVICE, FA_RACE_BLOCK, FA_RACE_SCOPES, FA_RACE_MET = FA_RACE_SCOPES, FA_RACE_OBSERVED };
 
 /* In this epoch a thread has read what atomic accesses wrote at an address until `time`. They happened before its later
  * accesses there: one location has one order. */
@@ -110,7 +110,7 @@ typedef struct fa_race_thread {
     fa_race_known *others;  /* what it knows of other blocks */
     fa_race_known *reached; /* what it knows has happened, by the cluster's barriers, without being released to it */
     fa_race_known *released[FA_RACE_SCOPES];   /* at its last fence of this scope or a wider one */
-    fa_race_known *observed[FA_RACE_OBSERVED]; /* known after a fence, and if it has not been polled after a barrier */
+    fa_race_known *observed[FA_RACE_OBSERVED]; /* known after a fence, of its block after a barrier, too */
     const void *pc;                            /* pc of its last access */
     fa_race_fences fences[FA_RACE_FENCE_KINDS];
     fa_race_guess guess;
@@ -121,7 +121,7 @@ typedef struct fa_race_thread {
 /* What the threads that arrived at a barrier have released. */
 typedef struct fa_race_meeting {
     uint32_t *clock;
-    fa_race_known *others, *released[FA_RACE_SCOPES], *polled;
+    fa_race_known *others, *released[FA_RACE_SCOPES], *met;
 } fa_race_meeting;
 
 /* A barrier object. */

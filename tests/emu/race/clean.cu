@@ -164,23 +164,8 @@ CASE(atomics_of_a_block)
 OWN_ROWS_CASE(own_rows, __syncthreads())
 LAST_BLOCK_CASE(last_block_with_fences, (__syncthreads(), FENCE_OF_0(__threadfence)))
 
-/* As the programming guide has it: every thread's fence, one counts, a barrier, all read. */
-CASE(last_block_of_the_guide)
-{
-    __shared__ bool last_s;
-    o_g[16 + blockIdx.x * THREADS + t] = t;
-    __threadfence();
-    __syncthreads();
-    if (t == 0)
-        last_s = atomicInc(&o_g[2], gridDim.x) == gridDim.x - 1;
-    __syncthreads();
-    if (last_s) {
-        for (unsigned i = 0; i < gridDim.x; i++)
-            EXPECT(o_g[16 + i * THREADS + (t ^ 1)] == static_cast<unsigned>(t ^ 1));
-        if (t == 5)
-            o_g[2] = 0;
-    }
-}
+TICKET_CASE(last_block_of_the_guide, (void)0, load_volatile)
+TICKET_CASE(last_block_that_fences, __threadfence(), load)
 
 LAST_WARP_CASE(last_warp_with_fences, (__threadfence(), __syncwarp()), (__syncwarp(), __threadfence()))
 

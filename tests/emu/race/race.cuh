@@ -55,6 +55,27 @@ FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = 4096);
 /* A fence of thread 0 alone. */
 #define FENCE_OF_0(fence) (t == 0 ? fence() : (void)0)
 
+/* As the programming guide has it: every thread's fence, one counts, a barrier, all threads of the last block read.
+ * met: stands after the barrier. */
+#define TICKET_CASE(name, met, read)                                                            \
+    CASE(name)                                                                                  \
+    {                                                                                           \
+        __shared__ bool last_s;                                                                 \
+        o_g[16 + blockIdx.x * THREADS + t] = t;                                                 \
+        __threadfence();                                                                        \
+        __syncthreads();                                                                        \
+        if (t == 0)                                                                             \
+            last_s = atomicInc(&o_g[2], gridDim.x) == gridDim.x - 1;                            \
+        __syncthreads();                                                                        \
+        if (last_s) {                                                                           \
+            met;                                                                                \
+            for (unsigned i = 0; i < gridDim.x; i++)                                            \
+                EXPECT(read(&o_g[16 + i * THREADS + (t ^ 1)]) == static_cast<unsigned>(t ^ 1)); \
+            if (t == 5)                                                                         \
+                o_g[2] = 0;                                                                     \
+        }                                                                                       \
+    }
+
 /* Every block writes its words; thread 0 counts it and polls until all have come. polled: stands after the loop; met:
  * after the barrier that follows. */
 #define GRID_CASE(name, count, polled, met)                                         \
@@ -149,6 +170,7 @@ FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = 4096);
         run_case<CASES>(p.seq_q, p, s, o_g, t);                               \
     }
 
+__device__ __forceinline__ unsigned load(const unsigned *at) { return *at; }
 __device__ __forceinline__ unsigned load_volatile(const unsigned *at)
 {
     return *static_cast<const volatile unsigned *>(at);

@@ -189,6 +189,7 @@ CASE(blocks_add_in_place)
 }
 
 GRID_CASE(barrier_of_the_grid_by_volatile, load_volatile(&o_g[2]), (void)0, (void)0)
+TICKET_CASE(last_block_by_a_barrier, (void)0, load)
 GRID_CASE(barrier_of_the_grid_by_adding_0, atomicAdd(&o_g[2], 0u), (void)0, (void)0)
 LAST_BLOCK_CASE(last_block_without_fence, __syncthreads())
 LAST_BLOCK_CASE(last_block_with_a_block_fence, (__syncthreads(), FENCE_OF_0(__threadfence_block)))
