@@ -167,12 +167,12 @@ static bool operands(reader *r, bool outputs)
             lack(s, "[name]", "operands are named by number", r->line);
             r->at += strcspn(r->at, "]") + 1;
         }
-        skip_blanks(r);
-        const char *end = fa_cxx_skip_literal(r->at);
+        const size_t before = r->text.length;
         char text[32];
-        if (end < r->at + 3)
+        if (!literals(r, NULL))
             return false;
-        snprintf(text, sizeof text, "%.*s", (int)(end - r->at - 2), r->at + 1);
+        snprintf(text, sizeof text, "%.*s", (int)(r->text.length - before), r->text.text + before);
+        r->text.length = before;
         const char *letter = text + strspn(text, "=+&");
         o->kind = !outputs ? FA_ASM_IN : strchr(text, '+') != NULL ? FA_ASM_INOUT : FA_ASM_OUT;
         o->constraint = *letter;
@@ -180,7 +180,6 @@ static bool operands(reader *r, bool outputs)
             lack(s, text, "a constraint other than r, l, h, f, d and n", r->line);
             o->constraint = 'x';
         }
-        r->at = end;
         if (!parenthesised(r, o))
             return false;
         take(r, ','); /* nvcc does without */

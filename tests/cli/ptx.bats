@@ -5,7 +5,7 @@ load helper
 # The forty-line example with its exponential and its store by inline PTX; LINE: what else stands before the store.
 inline_kernel() { # LINE...
     local power='__device__ float power(float x)\n{\n    float y;\n' line code=''
-    power+='    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x * 1.4426950f));\n    return y;\n}\n'
+    power+='    asm("ex2.approx.ftz.f32 %0, %1;" : "=" "f"(y) : "f"(x * 1.4426950f));\n    return y;\n}\n'
     sed -e "s|^extern \"C\" __global__|$power&|" \
         -e 's/__expf(/power(/g; s/expf(/power(/g' examples/plain.cu >"$work/k.cu"
     for line in "$@"; do code+="\\n\\1$line"; done
