@@ -1,4 +1,4 @@
-# What the scripts around sweeps print: evo_test_one.sh, replay.sh, sweep_scaling.sh.
+# What the scripts around sweeps print: evo_test_one.sh, sweep_scaling.sh.
 include "record";
 
 # A record as one line for people. $knobs: "M=32 W=8 V=4".
@@ -7,14 +7,6 @@ def one_line:
     "\($knobs)  \(.status | ascii_upcase)  p50 \(.timing.p50_us | us)  p90 \(.timing.p90_us | us)  " +
     "regs \(.ptxas.registers // "-")  smem \(.ptxas.smem_total_bytes // "-")" +
     if .reason then "  \(.reason | split("\n")[0])" else "" end;
-
-# The curves of replay.sh (with jq -s) as a table: the median of the best time over the best recorded.
-def strategies:
-    .[0].after as $after |
-    "| recorded | strategy | seeds | \($after | map("after \(.)") | join(" | ")) | found the best |",
-    "|---|---|---|\($after | map("---|") | add)---|",
-    (.[] | "| \(.swept), \(.points) points | \(.strategy) | \(.seeds) | " +
-        "\(.median_over_best | map(thousandths | tostring) | join(" | ")) | \(.found_best[-1]) of \(.seeds) |");
 
 # A leaderboard's lines (jq -s) and its sweep as a line of sweep_scaling.sh. `median_s`: the stages of those that ran.
 def rate:

@@ -41,8 +41,6 @@ def kinds: {
     point: {kernel: "string", problem: "string", us: "number", "mhz?": "number", "bound_us?": "number",
         "percent_of_bound?": "number", "file?": "string", "options?": "string", "pipe_clocks?": {"*": "number"},
         "estimate_terms_us?": {"*": "number"}},
-    curve: {swept: "string", points: "number", strategy: "string", seeds: "number", after: ["number"],
-        median_over_best: ["number|null"], found_best: ["number"]},
     sweep: {kernel: "string", group: "string", "strategy?": "string", "candidates?": "number", "measured?": "number",
         "compiled_cold?": "number", "status?": {"*": "number"}, "seconds?": "number", "per_second?": "number"},
     rate: {gpu: "string", gpus: "number", machine: {gpus: "number", cores: "number"}, kernel: "string",

@@ -25,8 +25,6 @@ compare.sh                    leaderboard.json           board    needed    FILE
 ncu_profile.sh                gates.json                 gate     needed    --import CSV --thresholds FILE --out OUT
 ncu_profile.sh                record.json                record   needed    --import CSV --record FILE --out OUT
 peers.sh                      dense.jsonl                beside   output    --kernel two --library none --out FILE
-replay.sh                     leaderboard.jsonl          line     needed    --strategy grid --budget 8 --out OUT FILE
-replay.sh                     curves.jsonl               curve    needed    --table FILE
 setup.sh                      -
 evidence/bound_evidence.sh    rows.json                  row      needed    --sample 1 --out OUT FILE
 evidence/bound_evidence.sh    b.json.points.jsonl.gz     point    needed    --judge --out DIR/b.json
@@ -75,7 +73,6 @@ setup_file() {
     jq -c '.[]' evidence/h200/peers_fa4.json | head -n 3 >"$good/peer"
     head -n 3 evidence/h100_80gb_hbm3/features.jsonl >"$good/beside"
     jq -c 'del(.peers)' "$good/peer" >"$good/row"
-    head -n 3 studies/strategies.jsonl >"$good/curve"
     zcat evidence/h200/bound.json.points.jsonl.gz | head -n 5 >"$good/point"
     jq -c . evidence/h200/bound_rank.json >"$good/rank"
     zcat evidence/l4/bound.jsonl.gz | head -n 3 >"$good/bounded"
@@ -87,7 +84,7 @@ setup_file() {
 
 # A damaged copy of FROM as $file. A key of a value is one without which no script can do.
 damage() { # HOW FROM
-    local key='(keys as $keys | first((if has("peers") then "batch" else empty end), "candidate", "swept", "gate",
+    local key='(keys as $keys | first((if has("peers") then "batch" else empty end), "candidate", "gate",
         "kernel", "group", "verdict", "spaces", "point" | select(IN($keys[]))))'
     case $1 in
         missing) return ;;
@@ -174,7 +171,6 @@ refuses_each() { # SCRIPT NAME KIND NEED COMMAND...
     grep -q 'Kernels of the registry' "$work/page"
     scripts/export.sh --format csv "$work/from" "$good/record" >"$work/csv"
     [ "$(wc -l <"$work/csv")" -eq 27 ]
-    scripts/replay.sh --table "$good/curve" | grep -q '^| '
     scripts/evidence/sweep_scaling.sh --table "$good/rate" | grep -q '^| '
     cp evidence/h200/bound_rank.json "$work/from"
     scripts/evidence/bound_rank.sh --table --dir "$work/from" | grep -q '^| '

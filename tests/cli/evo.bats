@@ -228,7 +228,7 @@ int samples(void);
 int samples(void) { return FA_BEATEN_SAMPLES; }
 END
     gunzip -c studies/*_candidates.jsonl.gz >"$work/recorded"
-    PYTHONPATH=scripts/lib/evo python3 - "$work" <<'END'
+    PYTHONPATH=studies python3 - "$work" <<'END'
 import ctypes, random, sys
 from replay import recorded
 rule = ctypes.CDLL(f"{sys.argv[1]}/stats.so")
@@ -577,25 +577,16 @@ count_starts() { # COMMAND...: prints how many
 @test "strategies replayed over recorded times: curves that only fall, the optimum in the end" {
     PYTHONPATH=build/tools/optuna python3 -c 'import optuna' 2>/dev/null || skip "no Python package optuna"
     zcat studies/sweep_candidates.jsonl.gz | jq -c 'select(.kernel == "light")' | tail -n 40 >"$work/recorded.jsonl"
-    scripts/replay.sh "$work/recorded.jsonl" --seeds 2 --budget 48 --out "$work/r.jsonl"
+    studies/replay.py "$work/recorded.jsonl" --seeds 2 --budget 48 >"$work/r.jsonl"
     jq -es 'map(.strategy) == ["grid", "random", "evo", "tpe"] and all(.[];
         (.points <= 40) and .median_over_best == (.median_over_best | sort | reverse) and last(.median_over_best[]) == 1
         and last(.found_best[]) == .seeds)' "$work/r.jsonl"
-    scripts/replay.sh --table "$work/r.jsonl" | grep -qE '^\| light, [0-9]+ points \| tpe \| 2 \| 1'
-    refused 2 "no file 'nowhere'" scripts/replay.sh nowhere
-}
-
-@test "a replay of what has no time is refused; its curves go on where standard output is" {
-    printf '%s\n' '{"kernel":"a","group":"g","knobs":"m=1","status":"wrong","p50_us":null}' >"$work/r"
-    refused 2 "no recorded time in $work/r" scripts/replay.sh "$work/r" --strategy random
-    echo '{"kernel":"a","group":"g","knobs":"m=2","status":"pass","p50_us":2}' >>"$work/r"
-    { echo first; scripts/replay.sh "$work/r" --strategy random --seeds 1; echo last; } >"$work/out"
-    [ "$(sed -n 1p "$work/out") $(sed -n 2p "$work/out" | jq .best_us) $(sed -n 3p "$work/out")" = "first 2 last" ]
+    studies/replay.py --table "$work/r.jsonl" | grep -qE '^\| light, [0-9]+ points \| tpe \| 2 \| 1'
 }
 
 @test "the table of strategies in docs/sweeps.md is that of the evidence" {
     diff <(sed -n '/strategies:begin/,/strategies:end/p' docs/sweeps.md | grep '^|') \
-        <(scripts/replay.sh --table studies/strategies.jsonl)
+        <(studies/replay.py --table studies/strategies.jsonl)
 }
 
 @test "a host that is dead, or lacks rsync or the repository, is not run and named" {
@@ -619,10 +610,6 @@ count_starts() { # COMMAND...: prints how many
     unset FA_BENCH
     echo 'raise ImportError' >"$work/optuna.py"
     PYTHONPATH=$work refused 4 "no Python package optuna: run scripts/setup.sh" sweep --kernel light --strategy tpe
-    echo kept >"$work/curves"
-    echo '{"kernel":"a","group":"g","knobs":"m=2","status":"pass","p50_us":2}' >"$work/r"
-    PYTHONPATH=$work refused 4 "no Python package optuna" scripts/replay.sh "$work/r" --out "$work/curves"
-    [ "$(cat "$work/curves")" = kept ]
 }
 
 @test "evo_test_one: one line, one record, the bench's exit code" {

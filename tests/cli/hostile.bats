@@ -97,7 +97,6 @@ brief.sh --problems
 evaluate.sh
 evidence/evidence_current.sh
 export.sh --format csv
-replay.sh
 ncu_profile.sh --import
 evidence/sweep_scaling.sh --table
 evo_sweep.sh --kernel light --sshloginfile
@@ -341,8 +340,7 @@ EOT
     done
     local rows=evidence/h100_80gb_hbm3/paged.jsonl csv=tests/golden/ncu_h200_light.csv words
     for words in "compare.sh $rows $rows" "export.sh --format csv ${csv/.csv/.record.json}" brief.sh \
-        "ncu_profile.sh --import $csv" \
-        "replay.sh --strategy grid --budget 4" "evo_sweep.sh --kernel light --dry-run"; do
+        "ncu_profile.sh --import $csv" "evo_sweep.sh --kernel light --dry-run"; do
         refused 6 "standard output" bash -c "scripts/$words >/dev/full"
     done
     refused 4 "standard output" bash -c "scripts/ci_gate.sh --kernel light --dry-run >/dev/full"
