@@ -21,7 +21,8 @@ say() {
     bad=1
 }
 docs=(README.md AGENTS.md CHANGELOG.md docs/*.md evidence/README.md tests/README.md scripts/README.md)
-known=$("$bench" --help && for script in scripts/{,house/,evidence/}*.sh tests/run_all.sh tests/run_docs.py; do
+known=$("$bench" --help && for script in scripts/{,house/,evidence/}*.sh tests/run_{all.sh,docs.py} \
+    studies/{estimate,replay}.py; do
     "$script" --help
 done)
 # Options of every script, and of sbatch, openevolve-run, shinka_run, robust-kbench. A name is cut before a "_".
@@ -31,7 +32,7 @@ while read -r option; do
 done < <(grep -ohE '(^|[ `(])--[a-z][a-z0-9-]+' "${docs[@]}" | sed -E 's/.*--//' | sort -u)
 while read -r file; do
     [[ -e $file ]] || say "no file $file"
-done < <(grep -ohE "(scripts|tests|src|kernels|include|examples)/[A-Za-z0-9_./]+\.(sh|c|h|cu|cuh|def|json|py)\b" \
+done < <(grep -ohE "(scripts|tests|src|kernels|include|examples|studies)/[A-Za-z0-9_./]+\.(sh|cu?h?|def|json|py)\b" \
     "${docs[@]}" | sort -u | grep -vE 'NAME|kernels/mine.cu')
 headings() { # FILE: as the end of a link names them
     sed -nE 's/^#+ //; T; s/[^A-Za-z0-9 _-]//g; s/ /-/g; p' "$1" | tr '[:upper:]' '[:lower:]'

@@ -60,22 +60,6 @@ def points:
             ($p | select(.causal) | "--causal"), ($p | typed_options),
             ($config | to_entries[] | select(.value != null) | "--\(.key) \(.value)")] | join(" "))};
 
-# bound_rank.json as Markdown.
-def rank_table:
-    def percent: . * 100 | round | tostring + " %";
-    "The estimate, fitted to \(.fitted) configurations and judged on \(.judged) others: " +
-        "off by \(.error.median | percent) (median), \(.error.p90 | percent) (nine in ten).", "",
-    "| kernel | judged | off by, median | off by, nine in ten |", "|---|---|---|---|",
-    (.kernels[] | "| `\(.kernel)` | \(.points) | \(.median | percent) | \(.p90 | percent) |"), "",
-    "Of a swept space: rank correlation with the measured time, and how much slower the best of the first eight is.",
-    "", "| kernel | problem | tiles | bound: correlation | best of 8 | skipped | estimate: correlation | best of 8 | " +
-    "skipped |",
-    "|---|---|---|---|---|---|---|---|---|",
-    (.spaces[] | "| `\(.kernel)` | \(.problem) | \(.tiles) | \(.bound.spearman | hundredths) | " +
-        "+\(.bound.regret_of_best_8 | percent) | \(.prune_bound.skipped) | \(.estimate.spearman | hundredths) | " +
-        "+\(.estimate.regret_of_best_8 | percent) | \(.prune_estimate.skipped), winner " +
-        "+\(.prune_estimate.slower_winner | percent) |");
-
 # Points with their bounds (with jq -s) as a summary: how many lie below their bound. Only a point whose bound is of the
 # machine code that was timed is a proof; the others are counted. $seconds: what compiling and reading the machine code
 # took. $git: the commit that it was compiled at.

@@ -6,7 +6,7 @@
 
 #define FITTED_TENSOR_FLOP 4096.0 /* of the part that was measured, sm_90, per multiprocessor and clock */
 
-/* Fitted by scripts/evidence/bound_rank.sh --fit. low, high: 10 % and 90 % of the judged times, of the estimate. */
+/* Fitted by studies/estimate.py --fit. low, high: 10 % and 90 % of the judged times, of the estimate. */
 static const struct {
     const char *kernel; /* "", the last: every other */
     double low, high, weights[FA_TERM_COUNT];

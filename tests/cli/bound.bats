@@ -100,10 +100,10 @@ points() { # FILE JQ...: the committed points, changed
         "$work/some.json"
 }
 
-@test "bound_rank.sh: fitted on one half, judged on the other, the same each time" {
+@test "the estimate is fitted on one half, judged on the other, the same each time" {
     mkdir "$work/dir"
     cp evidence/h200/bound.json.points.jsonl.gz "$work/dir"
-    scripts/evidence/bound_rank.sh --dir "$work/dir" >"$work/table"
+    studies/estimate.py --dir "$work/dir" >"$work/table"
     diff "$work/dir/bound_rank.json" evidence/h200/bound_rank.json
     grep -q '| `light` |' "$work/table"
     jq -e '.fitted + .judged > 300 and .error.median < 0.25 and (.spaces | length) == 3' "$work/dir/bound_rank.json"

@@ -28,8 +28,6 @@ peers.sh                      dense.jsonl                beside   output    --ke
 setup.sh                      -
 evidence/bound_evidence.sh    rows.json                  row      needed    --sample 1 --out OUT FILE
 evidence/bound_evidence.sh    b.json.points.jsonl.gz     point    needed    --judge --out DIR/b.json
-evidence/bound_rank.sh        bound.json.points.jsonl.gz point    needed    --dir DIR
-evidence/bound_rank.sh        bound_rank.json            rank     needed    --table --dir DIR
 evidence/bound_time.sh        -
 evidence/evidence.sh          -
 evidence/evidence_current.sh  rows.jsonl                 row      needed    FILE
@@ -74,7 +72,6 @@ setup_file() {
     head -n 3 evidence/h100_80gb_hbm3/features.jsonl >"$good/beside"
     jq -c 'del(.peers)' "$good/peer" >"$good/row"
     zcat evidence/h200/bound.json.points.jsonl.gz | head -n 5 >"$good/point"
-    jq -c . evidence/h200/bound_rank.json >"$good/rank"
     zcat evidence/l4/bound.jsonl.gz | head -n 3 >"$good/bounded"
     jq -nc '{kernel: "light", knobs: "m=16", p50_us: 1}' >"$good/best"
     head -n 3 evidence/h200/sweeps.jsonl >"$good/sweep"
@@ -172,8 +169,6 @@ refuses_each() { # SCRIPT NAME KIND NEED COMMAND...
     scripts/export.sh --format csv "$work/from" "$good/record" >"$work/csv"
     [ "$(wc -l <"$work/csv")" -eq 27 ]
     scripts/evidence/sweep_scaling.sh --table "$good/rate" | grep -q '^| '
-    cp evidence/h200/bound_rank.json "$work/from"
-    scripts/evidence/bound_rank.sh --table --dir "$work/from" | grep -q '^| '
     gzip -c "$good/bounded" >"$work/from/bound.jsonl.gz"
     scripts/evidence/l4.sh --page --dir "$work/from"
     scripts/ncu_profile.sh --import tests/golden/ncu_h200_wmma.csv --record tests/golden/ncu_h200_wmma.record.json \

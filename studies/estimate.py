@@ -1,15 +1,23 @@
 #!/usr/bin/env python3
-"""Fits the estimate to the even half of the measured points and judges it, and the bound's ranking, on the odd half.
+"""How well the static bound and the estimate rank tiles, and how far the estimate is off, on recorded times. No GPU.
 
-Reads points of bound_evidence.sh (JSON lines) on standard input. usage: fit.py DEF JSON: writes the coefficients (the
-form of src/timing/estimate.def) and the judgement as JSON. Which half a point is in is a hash of its options: always
-the same.
+usage: studies/estimate.py [--dir DIR] [--fit | --table]
+
+Reads DIR/bound.json.points.jsonl.gz (scripts/evidence/bound_evidence.sh) and writes DIR/bound_rank.json; prints its
+table. The estimate is fitted to half of the configurations, chosen by a hash of their options (always the same half),
+and judged on the others. Only points with the bound of the machine code that was timed count. For each swept space of
+12 tiles or more: Spearman's rank correlation with the measured time; how much slower the best of the first eight is
+than the best of all; what a search would have skipped (evo_sweep.sh --prune), in the order of the record, and how much
+slower its winner would be.
 """
+import argparse
+import gzip
 import hashlib
 import json
 import math
-import sys
+import pathlib
 
+HERE = pathlib.Path(__file__).resolve().parent
 LEAST_POINTS = 5  # of a kernel, for weights of its own; of its judged half, for a band of its own
 TILES = 12  # in a space that is ranked
 PULL = 0.03  # of a kernel's own weights to those of all, as a share of what its times say of them
@@ -181,7 +189,7 @@ def error_of(points):
 
 def write_coefficients(path, weights, bands):
     enum = {name: f"FA_TERM_{name.upper()}" for name in ("launch", "l2", "copy", "steps", "blocks", "parts", "dram")}
-    lines = ["/* Written by bound_rank.sh --fit from bound.json.points.jsonl.gz: of each kernel what 10 % and",
+    lines = ["/* Written by studies/estimate.py --fit from bound.json.points.jsonl.gz: of each kernel what 10 % and",
              " * 90 % of its judged times are of the estimate, and the weight of each term. */"]
     for kernel in sorted(weights, reverse=True):  # "" is last
         low, high = bands.get(kernel, bands[""])
@@ -196,9 +204,10 @@ def write_coefficients(path, weights, bands):
         out.write("\n".join(lines) + "\n")
 
 
-def main():
-    path, summary = sys.argv[1:]
-    points = [json.loads(line) for line in sys.stdin]
+def judge(folder):
+    """Writes bound_rank.json; gives the weights and the bands by kernel."""
+    with gzip.open(folder / "bound.json.points.jsonl.gz", "rt") as lines:
+        points = [json.loads(line) for line in lines]
     points = [point for point in points if point["code_of"] and point.get("estimate_terms_us")]
     fitted = {}
     for point in points:  # a configuration counts once, by its first time
@@ -221,8 +230,7 @@ def main():
     for point in points:
         low = bands.get(point["kernel"], bands[""])[0]
         point["estimate_us_low"] = max(point["bound_us"], point["estimate_us"] * low)
-    write_coefficients(path, weights, bands)
-    with open(summary, "w", encoding="ascii") as out:
+    with open(folder / "bound_rank.json", "w", encoding="ascii") as out:
         json.dump({"points": len(points), "fitted": len(fitted), "judged": len(judged),
                    "error": error_of(judged),
                    "kernels": [{"kernel": kernel, **error_of(group)} for kernel, group in by_kernel(judged).items()],
@@ -230,6 +238,45 @@ def main():
                                for kernel, own in weights.items()},
                    "spaces": rank_spaces(points)}, out, indent=1)
         out.write("\n")
+    return weights, bands
+
+
+def percent(share):
+    return f"{math.floor(100 * share + 0.5)} %"
+
+
+def hundredths(value):
+    return "-" if value is None else f"{round(value, 2):g}"
+
+
+def table(rank):
+    print(f"The estimate, fitted to {rank['fitted']} configurations and judged on {rank['judged']} others: off by",
+          f"{percent(rank['error']['median'])} (median), {percent(rank['error']['p90'])} (nine in ten).\n")
+    print("| kernel | judged | off by, median | off by, nine in ten |\n|---|---|---|---|")
+    for row in rank["kernels"]:
+        print(f"| `{row['kernel']}` | {row['points']} | {percent(row['median'])} | {percent(row['p90'])} |")
+    print("\nOf a swept space: rank correlation with the measured time, and how much slower the best of the first "
+          "eight is.\n\n| kernel | problem | tiles | bound: correlation | best of 8 | skipped | estimate: correlation "
+          "| best of 8 | skipped |\n|---|---|---|---|---|---|---|---|---|")
+    for space in rank["spaces"]:
+        bound, estimate, pruned = space["bound"], space["estimate"], space["prune_estimate"]
+        print(f"| `{space['kernel']}` | {space['problem']} | {space['tiles']} | {hundredths(bound['spearman'])} |",
+              f"+{percent(bound['regret_of_best_8'])} | {space['prune_bound']['skipped']} |",
+              f"{hundredths(estimate['spearman'])} | +{percent(estimate['regret_of_best_8'])} |",
+              f"{pruned['skipped']}, winner +{percent(pruned['slower_winner'])} |")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--dir", type=pathlib.Path, default=HERE.parent / "evidence/h200", metavar="DIR")
+    parser.add_argument("--fit", action="store_true", help="write the coefficients to src/timing/estimate.def, too")
+    parser.add_argument("--table", action="store_true", help="print the table of DIR/bound_rank.json, do nothing else")
+    arguments = parser.parse_args()
+    if not arguments.table:
+        weights, bands = judge(arguments.dir)
+        if arguments.fit:
+            write_coefficients(HERE.parent / "src/timing/estimate.def", weights, bands)
+    table(json.loads((arguments.dir / "bound_rank.json").read_text()))
 
 
 if __name__ == "__main__":
