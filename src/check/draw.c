@@ -71,13 +71,17 @@ fa_draw fa_draw_of(const fa_options *options, const fa_problem *problem, int32_t
 /* Every fifth query is zero, and in every third K/V head all keys are the first. Gaps keep their poison. */
 static void flatten(const fa_draw *draw, const fa_problem *asked, fa_tensors *tensors)
 {
-    const size_t dim = (size_t)asked->dim, head = (size_t)fa_problem_stored_kv(asked) * dim;
-    for (size_t i = 0; i < tensors->q_count; i++)
-        tensors->q[i] = i / dim % 5 == 2 && tensors->q[i] != FA_POISON ? 0 : tensors->q[i];
-    for (size_t i = 0; i < tensors->k_count; i++) {
-        const uint16_t first = tensors->k[i - i % head + i % dim]; /* of a page, where there are pages */
-        if ((i / head + draw->seed) % 3 == 1 && tensors->k[i] != FA_POISON && first != FA_POISON)
-            tensors->k[i] = first;
+    const size_t dim = (size_t)asked->dim, keys = (size_t)fa_problem_stored_kv(asked); /* of a page, where there are */
+#pragma omp parallel for schedule(static) if (tensors->q_count > 1 << 16)
+    for (size_t row = 2; row < tensors->q_count / dim; row += 5)
+        for (size_t i = row * dim; i < (row + 1) * dim; i++)
+            tensors->q[i] = tensors->q[i] != FA_POISON ? 0 : FA_POISON;
+#pragma omp parallel for schedule(static) if (tensors->k_count > 1 << 16)
+    for (size_t row = 0; row < tensors->k_count / dim; row++) {
+        const uint16_t *const first = tensors->k + (row - row % keys) * dim;
+        uint16_t *const key = tensors->k + row * dim;
+        for (size_t d = 0; row % keys > 0 && (row / keys + draw->seed) % 3 == 1 && d < dim; d++)
+            key[d] = key[d] != FA_POISON && first[d] != FA_POISON ? first[d] : key[d];
     }
 }
 
@@ -116,12 +120,14 @@ void fa_draw_problem_free(const fa_problem *asked, fa_problem *drawn)
 static void scale_values(const fa_draw *draw, const fa_problem *asked, fa_tensors *tensors)
 {
     float *descales = tensors->scores.v_descale;
+    const float factor = ldexpf(1.0f, draw->v_power);
     for (int32_t i = 0; descales != NULL && i < asked->batch * asked->kv_heads; i++)
-        descales[i] = ldexpf(descales[i], draw->v_power);
-    for (size_t i = 0; descales == NULL && i < tensors->v_count; i++)
+        descales[i] *= factor;
+#pragma omp parallel for schedule(static) if (descales == NULL && tensors->v_count > 1 << 16)
+    for (size_t i = 0; i < (descales == NULL ? tensors->v_count : 0); i++)
         if (tensors->v[i] != FA_POISON)
-            tensors->v[i] = fa_element_of_float(
-                asked->dtype, ldexpf(fa_element_to_float(asked->dtype, tensors->v[i]), draw->v_power));
+            tensors->v[i] =
+                fa_element_of_float(asked->dtype, factor * fa_element_to_float(asked->dtype, tensors->v[i]));
 }
 
 /* E4M3 of every other K/V head, of K and of V in turn, becomes subnormal, with a descale that makes up for it: some

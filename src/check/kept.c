@@ -6,6 +6,8 @@
 
 #include "check/choose_rows.h"
 
+enum { OF_INPUTS = 48 }; /* characters of a key that tell inputs; the others tell the rows of the sample */
+
 #define EMULATED_MOST ((size_t)4 << 20)
 #define GPU_MOST ((size_t)4 << 30)
 
@@ -125,7 +127,8 @@ fa_digest fa_kept_key(const fa_problem *problem, const fa_draw *draw, int32_t ti
     const fa_pages *pages = problem->pages;
     fa_problem bare = *problem;
     fa_draw drawn = *draw;
-    char *text = fa_format("%d %d ", fa_chooses_all_rows(problem) ? 0 : tile_m, acc_fp16);
+    const int32_t sampled = fa_chooses_all_rows(problem) ? 0 : tile_m;
+    char *text = fa_format("%d ", acc_fp16);
     bare.lengths = NULL;
     bare.pages = NULL;
     drawn.max_abs_err = 0.0; /* of a candidate */
@@ -145,9 +148,30 @@ fa_digest fa_kept_key(const fa_problem *problem, const fa_draw *draw, int32_t ti
         extend_by(&text, pages->start, count + sizeof(int32_t));
         extend_by(&text, pages->table, (size_t)pages->start[problem->batch] * sizeof *pages->table);
     }
-    const fa_digest key = fa_sha256(text, strlen(text));
+    fa_digest key = fa_sha256(text, strlen(text)), rows = fa_sha256(&sampled, sizeof sampled);
+    memcpy(key.hex + OF_INPUTS, rows.hex + OF_INPUTS, sizeof key.hex - OF_INPUTS);
     free(text);
     return key;
+}
+
+/* Another tile samples other rows: all else comes from the entry that has it, which keeps its own rows alone. */
+static void take_inputs(entry *to)
+{
+    entry *e = newest;
+    while (e != NULL && (!e->kept.has_tensors || e->suspicious || memcmp(&e->key, &to->key, OF_INPUTS) != 0))
+        e = e->next;
+    if (e == NULL || to->suspicious || to->kept.has_tensors)
+        return;
+    const fa_kept rows = to->kept, from = e->kept;
+    to->kept = from;
+    to->kept.has_reference = rows.has_reference;
+    to->kept.reference = rows.reference;
+    to->kept.has_gradients = rows.has_gradients;
+    to->kept.gradients = rows.gradients;
+    e->kept = (fa_kept){.has_reference = from.has_reference,
+                        .reference = from.reference,
+                        .has_gradients = from.has_gradients,
+                        .gradients = from.gradients};
 }
 
 fa_kept *fa_kept_open(const fa_digest *key, const fa_problem *problem, bool suspicious)
@@ -169,6 +193,7 @@ fa_kept *fa_kept_open(const fa_digest *key, const fa_problem *problem, bool susp
     if (found->suspicious && found->sum != sum_of(found))
         fa_kept_free(&found->kept);
     found->suspicious = suspicious;
+    take_inputs(found);
     found->next = newest;
     newest = found;
     return &found->kept;

@@ -28,7 +28,8 @@ typedef struct fa_kept {
 fa_digest fa_kept_key(const fa_problem *problem, const fa_draw *draw, int32_t tile_m, bool acc_fp16);
 
 /* The entry of this key, empty if there was none, until fa_kept_close. One at a time. `suspicious`: kernels run in this
- * process and may have written into it: an entry that has changed since it was closed comes empty. */
+ * process and may have written into it: an entry that has changed since it was closed comes empty. Otherwise the rows
+ * of a sample are each entry's own, and what entries share besides is in the one that was opened last. */
 fa_kept *fa_kept_open(const fa_digest *key, const fa_problem *problem, bool suspicious);
 /* Frees the entries that were not used for longest, this one last, until `most` bytes are left. */
 void fa_kept_close(fa_kept *kept, size_t most);

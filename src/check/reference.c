@@ -8,12 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clones.h"
 #include "check/choose_rows.h"
 #include "check/scores.h"
 
 enum {
     TILE_KEYS = 64,
-    BLOCK_ROWS = 32,        /* query rows that share a conversion of K and V */
+    BLOCK_ROWS = 64,        /* query rows that share a conversion of K and V */
     BLOCK_LOGITS = 1 << 20, /* rows * seq_kv of a block: 16 MiB of scratch per thread at most */
 };
 /* One thread's working memory for a block of rows. Logits become probabilities in place. */
@@ -101,17 +102,17 @@ static void convert_rows(fa_dtype dtype, float descale, const uint16_t *from, si
     }
 }
 
-#define DOT_TILE(name, real)                                                                                \
-    static void name(const real *restrict q, const real *restrict tile, int32_t dim, real *restrict logits) \
-    {                                                                                                       \
-        real sum[TILE_KEYS] = {0};                                                                          \
-        for (int32_t d = 0; d < dim; d += 4) {                                                              \
-            const real *t = tile + d * TILE_KEYS;                                                           \
-            for (int32_t j = 0; j < TILE_KEYS; j++)                                                         \
-                sum[j] += (q[d] * t[j] + q[d + 1] * t[TILE_KEYS + j]) +                                     \
-                          (q[d + 2] * t[2 * TILE_KEYS + j] + q[d + 3] * t[3 * TILE_KEYS + j]);              \
-        }                                                                                                   \
-        memcpy(logits, sum, sizeof sum);                                                                    \
+#define DOT_TILE(name, real)                                                                                          \
+    FA_CLONES static void name(const real *restrict q, const real *restrict tile, int32_t dim, real *restrict logits) \
+    {                                                                                                                 \
+        real sum[TILE_KEYS] = {0};                                                                                    \
+        for (int32_t d = 0; d < dim; d += 4) {                                                                        \
+            const real *t = tile + d * TILE_KEYS;                                                                     \
+            for (int32_t j = 0; j < TILE_KEYS; j++)                                                                   \
+                sum[j] += (q[d] * t[j] + q[d + 1] * t[TILE_KEYS + j]) +                                               \
+                          (q[d + 2] * t[2 * TILE_KEYS + j] + q[d + 3] * t[3 * TILE_KEYS + j]);                        \
+        }                                                                                                             \
+        memcpy(logits, sum, sizeof sum);                                                                              \
     }
 DOT_TILE(dot_tile, double)
 DOT_TILE(half_dot_tile, float)
@@ -137,47 +138,36 @@ static void logits_of(const block *b, const uint16_t *k, scratch *s)
                 continue;
             const size_t at = (size_t)r * s->stride + (size_t)first;
             dot_tile(s->q + r * dim, s->tile, dim, s->logits + at);
-            if (b->acc_fp16)
-                half_dot_tile_acc16(s->half_q + r * dim, s->half_tile, dim, s->half_logits + at);
-            else
-                half_dot_tile(s->half_q + r * dim, s->half_tile, dim, s->half_logits + at);
+            (b->acc_fp16 ? half_dot_tile_acc16 : half_dot_tile)(s->half_q + r * dim, s->half_tile, dim,
+                                                                s->half_logits + at);
         }
     }
 }
 
-static void add_values(const double *restrict p, const double *restrict v, int32_t keys, int32_t dim,
-                       double *restrict out)
-{
-    int32_t j = 0;
-    for (; j + 4 <= keys; j += 4) {
-        const double *v0 = v + j * dim;
-        for (int32_t d = 0; d < dim; d++)
-            out[d] +=
-                (p[j] * v0[d] + p[j + 1] * v0[dim + d]) + (p[j + 2] * v0[2 * dim + d] + p[j + 3] * v0[3 * dim + d]);
+#define ADD_VALUES(name, real)                                                                            \
+    FA_CLONES static void name(const real *restrict p, const real *restrict v, int32_t keys, int32_t dim, \
+                               real *restrict out)                                                        \
+    {                                                                                                     \
+        int32_t j = 0;                                                                                    \
+        for (; j + 4 <= keys; j += 4) {                                                                   \
+            const real *v0 = v + j * dim;                                                                 \
+            for (int32_t d = 0; d < dim; d++)                                                             \
+                out[d] += (p[j] * v0[d] + p[j + 1] * v0[dim + d]) +                                       \
+                          (p[j + 2] * v0[2 * dim + d] + p[j + 3] * v0[3 * dim + d]);                      \
+        }                                                                                                 \
+        for (; j < keys; j++)                                                                             \
+            for (int32_t d = 0; d < dim; d++)                                                             \
+                out[d] += p[j] * v[j * dim + d];                                                          \
     }
-    for (; j < keys; j++)
-        for (int32_t d = 0; d < dim; d++)
-            out[d] += p[j] * v[j * dim + d];
-}
+ADD_VALUES(add_values, double)
+ADD_VALUES(half_add_values, float)
 
-static void half_add_values(const float *restrict p, const float *restrict v, int32_t keys, int32_t dim, bool acc_fp16,
-                            float *restrict out)
+static void half_add_values_acc16(const float *restrict p, const float *restrict v, int32_t keys, int32_t dim,
+                                  float *restrict out)
 {
-    int32_t j = 0;
-    for (; !acc_fp16 && j + 4 <= keys; j += 4) {
-        const float *v0 = v + j * dim;
+    for (int32_t j = 0; j < keys; j++)
         for (int32_t d = 0; d < dim; d++)
-            out[d] +=
-                (p[j] * v0[d] + p[j + 1] * v0[dim + d]) + (p[j + 2] * v0[2 * dim + d] + p[j + 3] * v0[3 * dim + d]);
-    }
-    for (; j < keys; j++) {
-        if (acc_fp16)
-            for (int32_t d = 0; d < dim; d++)
-                out[d] = fa_round_half(out[d] + p[j] * v[j * dim + d]);
-        else
-            for (int32_t d = 0; d < dim; d++)
-                out[d] += p[j] * v[j * dim + d];
-    }
+            out[d] = fa_round_half(out[d] + p[j] * v[j * dim + d]);
 }
 
 static int32_t largest(int32_t a, int32_t b) { return a > b ? a : b; }
@@ -199,8 +189,8 @@ static void outputs_of(const block *b, const uint16_t *v, scratch *s)
                 continue;
             const size_t at = (size_t)r * s->stride + (size_t)(first + begin);
             add_values(s->logits + at, s->tile + begin * dim, end - begin, dim, s->out + r * dim);
-            half_add_values(s->half_logits + at, s->half_tile + begin * dim, end - begin, dim, b->acc_fp16,
-                            s->half_out + r * dim);
+            (b->acc_fp16 ? half_add_values_acc16 : half_add_values)(s->half_logits + at, s->half_tile + begin * dim,
+                                                                    end - begin, dim, s->half_out + r * dim);
         }
     }
 }

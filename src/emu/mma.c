@@ -4,17 +4,11 @@
 
 #include <string.h>
 
+#include "base/clones.h"
 #include "base/random.h"
 #include "emu/core/fragments.h"
 #include "emu/hopper/wgmma_operand.h"
 #include "ptx/formats.h"
-
-#if defined(__x86_64__)
-/* F16C and FMA where the CPU has them */
-#define FA_EMU_CLONES __attribute__((target_clones("arch=haswell", "default")))
-#else
-#define FA_EMU_CLONES
-#endif
 
 static inline double widen(uint16_t bits)
 {
@@ -88,7 +82,7 @@ static inline bool gather(const fa_emu_worker *worker, fa_emu_op *const op[FA_EM
     return same;
 }
 
-FA_EMU_CLONES bool fa_emu_wmma(const fa_emu_worker *worker, fa_emu_op *const op[FA_EMU_WARP])
+FA_CLONES bool fa_emu_wmma(const fa_emu_worker *worker, fa_emu_op *const op[FA_EMU_WARP])
 {
     double a[16][16], b[16][16], sum[16][16];
     bool same = gather(worker, op, false, a);

@@ -2,11 +2,7 @@
 
 #include <math.h>
 
-#if defined(__x86_64__)
-#define CLONES __attribute__((target_clones("arch=haswell", "default")))
-#else
-#define CLONES
-#endif
+#include "base/clones.h"
 
 enum {
     COLUMNS = 8, /* at a time */
@@ -83,7 +79,7 @@ static inline __attribute__((always_inline)) void add_group(const fa_ptx_fp8 *sh
                                 : round_sum(sum[j], top[j] < LEAST ? LEAST : top[j], shape->half);
 }
 
-CLONES void fa_ptx_fp8_multiply(const fa_ptx_fp8 *shape, const float *a, const float *b, float *d, int stride)
+FA_CLONES void fa_ptx_fp8_multiply(const fa_ptx_fp8 *shape, const float *a, const float *b, float *d, int stride)
 {
     static _Thread_local int b_exponent[DEPTH * 256];
     const int columns = shape->columns, depth = shape->depth;

@@ -2,15 +2,9 @@
 
 #include <string.h>
 
+#include "base/clones.h"
 #include "ptx/formats.h"
 #include "ptx/fp8.h"
-
-#if defined(__x86_64__)
-/* F16C and FMA where the CPU has them */
-#define FA_PTX_CLONES __attribute__((target_clones("arch=haswell", "default")))
-#else
-#define FA_PTX_CLONES
-#endif
 
 enum { LANES = 32 };
 
@@ -169,7 +163,7 @@ static void multiply_fp8(const fa_ptx_instr *mma, fa_ptx_fragment *const lane[LA
         }
 }
 
-FA_PTX_CLONES void fa_ptx_tile_multiply(const fa_ptx_instr *mma, fa_ptx_fragment *const lane[LANES])
+FA_CLONES void fa_ptx_tile_multiply(const fa_ptx_instr *mma, fa_ptx_fragment *const lane[LANES])
 {
     double a[16][32], b[32][8], sum[16][8];
     const int rows = mma->tile->m, depth = mma->tile->k;

@@ -96,15 +96,28 @@ TEST(the_key_is_all_that_decides)
     fa_pages_free(pages);
 }
 
-/* A tile decides which rows a sample has, and nothing where there is no sample. */
-TEST(the_tile_counts_where_rows_are_sampled)
+/* A tile decides which rows a sample has: the candidates of a comparison share inputs, and each has its own rows. Where
+ * kernels may have written into them they are drawn again. Where there is no sample a tile decides nothing. */
+TEST(tiles_have_rows_of_their_own_where_they_are_sampled)
 {
-    const fa_problem large = {.batch = 1, .heads = 16, .kv_heads = 16, .seq_q = 8192, .seq_kv = 8192, .dim = 64};
-    const fa_problem *const both[] = {&problem, &large};
-    for (int i = 0; i < 2; i++) {
-        const fa_digest a = fa_kept_key(both[i], &draw, 64, false), b = fa_kept_key(both[i], &draw, 32, false);
-        assert_int_equal(memcmp(&a, &b, sizeof a) != 0, i);
+    const fa_problem large = {.batch = 1, .heads = 64, .kv_heads = 1, .seq_q = 128, .seq_kv = 32768, .dim = 8};
+    const fa_digest of_64 = fa_kept_key(&large, &draw, 64, false), of_32 = fa_kept_key(&large, &draw, 32, false);
+    assert_memory_equal(&(fa_digest[]){fa_kept_key(&problem, &draw, 32, false)}, (fa_digest[]){key_of(&problem, &draw)},
+                        sizeof of_64);
+    for (int suspicious = 0; suspicious < 2; suspicious++) {
+        fa_kept_clear();
+        fa_kept *kept = fa_kept_open(&of_64, &large, suspicious);
+        *kept = (fa_kept){.tensors = fa_draw_tensors(&draw, &large), .has_tensors = true, .has_reference = true};
+        const uint16_t *const q = kept->tensors.q;
+        fa_kept_close(kept, (size_t)1 << 30);
+        kept = fa_kept_open(&of_32, &large, suspicious);
+        assert_true(!kept->has_reference && kept->has_tensors == !suspicious);
+        fa_kept_close(kept, (size_t)1 << 30);
+        kept = fa_kept_open(&of_64, &large, suspicious);
+        assert_true(kept->has_reference && kept->tensors.q == q);
+        fa_kept_close(kept, (size_t)1 << 30);
     }
+    fa_kept_clear();
 }
 
 /* The entries that were not used for longest go first, and an entry that is too large is not kept at all. */

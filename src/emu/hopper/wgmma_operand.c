@@ -2,16 +2,11 @@
 
 #include <string.h>
 
+#include "base/clones.h"
 #include "ptx/fp8.h"
 #include "ptx/program.h"
 
 enum { DEPTH = 16, CHUNK_ELEMENTS = 8 }; /* of 16-bit elements */
-
-#if defined(__x86_64__)
-#define CLONES __attribute__((target_clones("arch=haswell", "default")))
-#else
-#define CLONES
-#endif
 
 fa_emu_operand fa_emu_operand_of(const fa_emu_worker *worker, uint64_t descriptor, bool transposed, uint8_t type,
                                  int first, int rows)
@@ -118,7 +113,7 @@ static inline __attribute__((always_inline)) void widen_chunk(const fa_emu_opera
         to[i * step] = sign * (o->type == FA_PTX_BF16 ? fa_emu_widen(bits[i], true) : (float)halves[i]);
 }
 
-CLONES void fa_emu_operand_by_row(const fa_emu_operand *operand, float sign, float *to)
+FA_CLONES void fa_emu_operand_by_row(const fa_emu_operand *operand, float sign, float *to)
 {
     for (int i = 0; i < fa_emu_operand_chunks(operand); i++) {
         uint32_t row, k;
@@ -128,7 +123,7 @@ CLONES void fa_emu_operand_by_row(const fa_emu_operand *operand, float sign, flo
     }
 }
 
-CLONES void fa_emu_operand_by_depth(const fa_emu_operand *operand, float *to)
+FA_CLONES void fa_emu_operand_by_depth(const fa_emu_operand *operand, float *to)
 {
     for (int i = 0; i < fa_emu_operand_chunks(operand); i++) {
         uint32_t row, k;
@@ -138,7 +133,7 @@ CLONES void fa_emu_operand_by_depth(const fa_emu_operand *operand, float *to)
     }
 }
 
-CLONES static void multiply_halves(int columns, const float *a, const float *b, float sum[16][256])
+FA_CLONES static void multiply_halves(int columns, const float *a, const float *b, float sum[16][256])
 {
     for (int i = 0; i < DEPTH; i++)
         for (int j0 = 0; j0 < columns; j0 += CHUNK_ELEMENTS) {
