@@ -130,12 +130,14 @@ both_rows() { # FILTER of each of the two rows; $p has its peers by their names
     jq -es 'map([.kernel, .p50_us]) == [["one", 50], ["two", 90]]' "$rows"
 }
 
-@test "lengths: FlashAttention 2 where the line names a kernel; where all are equal ours without them" {
+@test "lengths: FlashAttention 2 where the line names a kernel, FlashInfer by name; equal ones: ours without them" {
     printf '%s\n' '--kernel two --lengths 9,9' '--lengths 9,8' >"$work/problems"
     run -0 peers --kernel one
     jq -es 'map([.peers[].peer]) == [["fa4", "cudnn", "fa3", "fa2", "dense"], ["fa4", "cudnn", "fa3"]] and
         (.[0] | .ratio == 0.9 and (.peers[4] | .version == "two 16x64" and .solo_us == 90 and .ratio == 1.2))' "$rows"
     grep -q -- '^--kernel two --batch 2 --seq 512 --seq-kv 512 --seeds 1' "$STUB/commands"
+    run -0 peers --kernel one --peers fa4,flashinfer
+    jq -es 'map([.peers[].peer]) == [["fa4", "flashinfer"], ["fa4", "flashinfer"]]' "$rows"
 }
 
 # bats test_tags=slow

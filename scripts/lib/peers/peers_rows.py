@@ -85,7 +85,8 @@ def peers_of(problem, named):
     if problem["page_size"] is None:
         lengths = problem["lengths"] or {"q": ()}
         even = ("dense",) if {len(set(lengths[name])) for name in lengths} == {1} else ()
-        return "fa4", "cudnn", "fa3", *(("fa2",) if named else ()), *even, *wide
+        by_name = ("flashinfer",) if "flashinfer" in arguments.peers else () # compiles for minutes
+        return "fa4", "cudnn", "fa3", *(("fa2",) if named else ()), *by_name, *even, *wide
     peers = ("fa3", "flashinfer", "flash_mla") if problem["v_in_k"] else ("fa4", "cudnn", "fa3", "flashinfer")
     return *peers, "contiguous", *wide
 
