@@ -53,32 +53,6 @@ static inline float __fmul_rn(float x, float y) { return x * y; }
 static inline float __fmaf_rn(float x, float y, float z) { return fmaf(x, y, z); }
 static inline float __fmaf_ieee_rn(float x, float y, float z) { return fmaf(x, y, z); }
 static inline float fdividef(float x, float y) { return x / y; }
-static inline float rcbrtf(float x) { return 1.0f / cbrtf(x); }
-static inline double rcbrt(double x) { return 1.0 / cbrt(x); }
-static inline double rhypot(double x, double y) { return 1.0 / sqrt(x * x + y * y); }
-static inline double norm3d(double x, double y, double z) { return sqrt(x * x + y * y + z * z); }
-static inline double norm4d(double x, double y, double z, double w) { return sqrt(x * x + y * y + z * z + w * w); }
-static inline double norm(int n, const double *x)
-{
-    double sum = 0.0;
-    for (int i = 0; i < n; i++)
-        sum += x[i] * x[i];
-    return sqrt(sum);
-}
-static inline float normf(int n, const float *x)
-{
-    double sum = 0.0;
-    for (int i = 0; i < n; i++)
-        sum += (double)x[i] * x[i];
-    return (float)sqrt(sum);
-}
-static inline double rnorm(int n, const double *x) { return 1.0 / norm(n, x); }
-static inline float rnormf(int n, const float *x) { return 1.0f / normf(n, x); }
-static inline float rhypotf(float x, float y) { return rsqrtf(x * x + y * y); }
-static inline float norm3df(float x, float y, float z) { return sqrtf(x * x + y * y + z * z); }
-static inline float norm4df(float x, float y, float z, float w) { return sqrtf(x * x + y * y + z * z + w * w); }
-static inline float rnorm4df(float x, float y, float z, float w) { return rsqrtf(x * x + y * y + z * z + w * w); }
-static inline float rnorm3df(float x, float y, float z) { return rsqrtf(x * x + y * y + z * z); }
 static inline double __fma_rn(double x, double y, double z) { return fma(x, y, z); }
 static inline float sinpif(float x) { return (float)sin(3.14159265358979323846 * (double)x); }
 static inline float cospif(float x) { return (float)cos(3.14159265358979323846 * (double)x); }
@@ -250,10 +224,6 @@ static inline double __ddiv_rn(double x, double y) { return x / y; }
 static inline double __drcp_rn(double x) { return 1 / x; }
 static inline double __dsqrt_rn(double x) { return sqrt(x); }
 static inline float __double2float_rn(double x) { return (float)x; }
-static inline float normcdff(float x) { return (float)(0.5 * erfc((double)x * -0.70710678118654752440)); }
-
-static inline double normcdf(double x) { return 0.5 * erfc(x * -0.70710678118654752440); }
-
 static inline unsigned __sad(int x, int y, unsigned z) { return z + (unsigned)(x < y ? y - x : x - y); }
 static inline unsigned __usad(unsigned x, unsigned y, unsigned z) { return z + (x < y ? y - x : x - y); }
 static inline int __hadd(int x, int y) { return (int)(((long long)x + y) >> 1); }
@@ -266,39 +236,8 @@ static inline double __hiloint2double(int hi, int lo)
 {
     return __longlong_as_double((long long)((unsigned long long)(unsigned)hi << 32 | (unsigned)lo));
 }
-/* Two shorts of a times bytes 0 and 1, or 2 and 3, of b. */
-static inline int fa_emu_dp2a(int a, int b, int c, int first)
-{
-    for (int i = 0; i < 2; i++)
-        c += (int)(short)(a >> 16 * i) * (signed char)(b >> 8 * (first + i));
-    return c;
-}
-static inline int __dp2a_lo(int a, int b, int c) { return fa_emu_dp2a(a, b, c, 0); }
-static inline int __dp2a_hi(int a, int b, int c) { return fa_emu_dp2a(a, b, c, 2); }
-static inline unsigned fa_emu_dp2a(unsigned a, unsigned b, unsigned c, int first)
-{
-    for (int i = 0; i < 2; i++)
-        c += (a >> 16 * i & 0xffff) * (b >> 8 * (first + i) & 0xff);
-    return c;
-}
-static inline unsigned __dp2a_lo(unsigned a, unsigned b, unsigned c) { return fa_emu_dp2a(a, b, c, 0); }
-static inline unsigned __dp2a_hi(unsigned a, unsigned b, unsigned c) { return fa_emu_dp2a(a, b, c, 2); }
-static inline int __dp2a_lo(short2 a, char4 b, int c) { return __dp2a_lo(fa_emu_bits<int>(a), fa_emu_bits<int>(b), c); }
-static inline int __dp2a_hi(short2 a, char4 b, int c) { return __dp2a_hi(fa_emu_bits<int>(a), fa_emu_bits<int>(b), c); }
 static inline int __dp4a(char4 a, char4 b, int c) { return __dp4a(fa_emu_bits<int>(a), fa_emu_bits<int>(b), c); }
 static inline unsigned __dp4a(uchar4 a, uchar4 b, unsigned c)
 {
     return __dp4a(fa_emu_bits<unsigned>(a), fa_emu_bits<unsigned>(b), c);
-}
-
-/* The position of the n-th set bit of mask. Counting starts at bit `base`, itself included. It goes upwards for n > 0,
- * downwards for n < 0; n = 0 asks for bit `base` alone. */
-static inline unsigned __fns(unsigned mask, unsigned base, int n)
-{
-    if (n == 0)
-        return mask >> (base & 31) & 1 ? base : ~0u;
-    for (int at = (int)base; at >= 0 && at<32; at += n> 0 ? 1 : -1)
-        if (mask >> at & 1 && (n > 0 ? --n : ++n) == 0)
-            return (unsigned)at;
-    return ~0u;
 }
