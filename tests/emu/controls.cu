@@ -4,6 +4,7 @@
 #include "conform/conform.cuh"
 
 #include <assert.h>
+#include <cooperative_groups.h>
 #include <mma.h>
 
 using namespace nvcuda;
@@ -234,6 +235,9 @@ CONTROL(trap, 32, 0)
         __trap(); /* HERE */
     put(p, t, 1);
 }
+
+/* A barrier of the grid takes a launch that the bench does not make. */
+CONTROL(grid_barrier, 32, 0) { cooperative_groups::this_grid().sync(); /* HERE */ }
 
 /* An assertion does not hold. */
 CONTROL(false_assert, 32, 0)

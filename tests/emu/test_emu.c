@@ -100,6 +100,7 @@ static const control controls[] = {
     {"wmma_no_syncwarp", ASCENDING, THREAD, "data race", "", true, true},
     {"unwritten_shared", ASCENDING, NONE, "wrong 96 ", "", true},
     {"trap", ASCENDING, NONE, "trap", "thread (7,0,0)", true},
+    {"grid_barrier", ASCENDING, NONE, "infeasible", "Make two launches", true},
     {"false_assert", ASCENDING, NONE, "trap", "assert: t != 7", true},
     {"null_pointer", ASCENDING, NONE, "illegal address", "thread (7,0,0)", false},
     {"null_pointer", ASCENDING, ADDRESS, "SEGV", "thread (7,0,0)", true, true},

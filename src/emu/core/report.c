@@ -21,7 +21,10 @@ static const char *base_name(const char *path)
 fa_status fa_emu_status_of(const char *kind)
 {
     const bool ours = strcmp(kind, FA_EMU_NOT_MODELLED) == 0 || strcmp(kind, FA_EMU_NO_MEMORY) == 0;
-    return ours ? FA_NOT_RUN : strcmp(kind, FA_EMU_TIMEOUT) == 0 ? FA_TIMEOUT : FA_WRONG;
+    return ours                                    ? FA_NOT_RUN
+           : strcmp(kind, FA_EMU_COOPERATIVE) == 0 ? FA_INFEASIBLE
+           : strcmp(kind, FA_EMU_TIMEOUT) == 0     ? FA_TIMEOUT
+                                                   : FA_WRONG;
 }
 
 void fa_emu_publish(fa_emu_launch *launch, const char *kind, const char *text)

@@ -4,7 +4,7 @@
 #include "base/status.h"
 #include "emu/core/state.h"
 
-/* Classes of failure, the first words of a report: the kernel is wrong, but in the last three. */
+/* Classes of failure, the first words of a report: the kernel is wrong, but in the last four. */
 #define FA_EMU_DIVERGENT_BARRIER "divergent barrier"
 #define FA_EMU_DEADLOCK "deadlock"
 #define FA_EMU_PARTIAL_WARP "partial warp"
@@ -29,10 +29,11 @@
 #define FA_EMU_WGMMA_LEFT "wgmma left"
 #define FA_EMU_BAD_REGISTERS "bad setmaxnreg"
 #define FA_EMU_TIMEOUT "time-out"
+#define FA_EMU_COOPERATIVE "cooperative launch"
 #define FA_EMU_NOT_MODELLED "not modelled" /* a GPU may run it */
 #define FA_EMU_NO_MEMORY "no memory"
 
-/* FA_WRONG, FA_TIMEOUT, or FA_NOT_RUN: the kernel is not to blame. */
+/* FA_WRONG, FA_TIMEOUT, FA_INFEASIBLE: no launch of the bench can, or FA_NOT_RUN: the kernel is not to blame. */
 fa_status fa_emu_status_of(const char *kind);
 /* Keeps the failure unless the launch has an earlier one. */
 void fa_emu_publish(fa_emu_launch *launch, const char *kind, const char *text);

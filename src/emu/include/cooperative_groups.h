@@ -1,5 +1,5 @@
 /* Cooperative groups on the emulator's barriers and warp operations: blocks, tiles of up to 32 threads, coalesced
- * groups, clusters. A grid cannot be synchronised (that needs a cooperative launch). */
+ * groups, clusters. A grid cannot be synchronised: the bench makes no cooperative launch. */
 #pragma once
 
 #ifndef FA_EMU_SHIM_H
@@ -114,7 +114,9 @@ class grid_group
     bool is_valid() const { return false; }
     void sync(FA_EMU_HERE) const
     {
-        fa_emu_now()->api->fail("trap", "grid_group::sync needs a cooperative launch", FA_EMU_THERE);
+        fa_emu_now()->api->fail("cooperative launch",
+                                "a grid cannot wait for itself: no launch here is cooperative. Make two launches of it",
+                                FA_EMU_THERE);
     }
 };
 static inline grid_group this_grid() { return {}; }
