@@ -73,6 +73,23 @@ double *fa_rows_of_head(const fa_problem *problem, const double *rows, int32_t w
     return taken;
 }
 
+double fa_sink_taken(const fa_problem *problem, const fa_tensors *tensors, int32_t head, int32_t way)
+{
+    const bool clamped = way >= FA_OTHER_HEADS;
+    const double sink = (double)tensors->scores.sinks[clamped ? head : fa_other_head(problem, head, way)];
+    return !clamped ? sink : way == FA_OTHER_HEADS ? fmax(sink, 0.0) : fmin(sink, 0.0);
+}
+
+void fa_add_sinks(const fa_problem *problem, const fa_tensors *tensors, double times, double *lse)
+{
+    const int64_t rows = fa_problem_rows(problem);
+    for (int64_t row = 0; row < rows; row++) {
+        const fa_row at = fa_problem_row(problem, row);
+        if (at.used)
+            lse[row] += log1p(times * exp((double)tensors->scores.sinks[at.head] - lse[row]));
+    }
+}
+
 float *fa_numbers_of(const fa_problem *problem, const uint16_t *elements, size_t count)
 {
     float *numbers = fa_alloc((count + 1) * sizeof *numbers);

@@ -19,6 +19,11 @@ double fa_gradient_value(const fa_problem *problem, int32_t tensor, const uint16
 /* What each query row has where it takes that of another head (recompute.h), times a factor; malloc'd. */
 double *fa_rows_of_head(const fa_problem *problem, const double *rows, int32_t way, double factor);
 
+/* A head's sink, or what stands for it: that of another head, or from FA_OTHER_HEADS on clamped at 0. */
+double fa_sink_taken(const fa_problem *problem, const fa_tensors *tensors, int32_t head, int32_t way);
+/* Log-sum-exps get their row's sink so many times more. */
+void fa_add_sinks(const fa_problem *problem, const fa_tensors *tensors, double times, double *lse);
+
 /* Elements as numbers; malloc'd. */
 float *fa_numbers_of(const fa_problem *problem, const uint16_t *elements, size_t count);
 /* The largest element and the longest row; poison does not count. */

@@ -197,6 +197,11 @@ static bool guess_slip(const scene *s, char *text, size_t size)
         {masked, {.later = -1}, "the last key that a row sees is one too early"},
         {p->windowed, {.sooner = 1}, "the window shows one key too many on the left"},
         {p->windowed, {.sooner = -1}, "the window shows one key too few on the left"},
+        {p->sinks, {.sink_more = -1.0}, "log-sum-exps are taken without the sink"},
+        {p->sinks, {.sink_more = 1.0}, "the sink is added to log-sum-exps that have it"},
+        {true, {.lse_times = 1e-300}, "log-sum-exps are missing"},
+        {p->sinks, {.sink_of = FA_OTHER_HEADS}, "the sink is clamped at 0"},
+        {p->sinks, {.sink_of = FA_OTHER_HEADS + 1}, "the sink is clamped at 0"},
         {true, {.lse_times = log(2)}, "log-sum-exps are taken for logarithms to base 2"},
         {true, {.lse_times = 1.0 / log(2)}, "log-sum-exps are in units of log2 e, scores are not"},
     };
@@ -209,6 +214,11 @@ static bool guess_slip(const scene *s, char *text, size_t size)
                 : is_slip(s, &(fa_slip){.lse_of = way})              ? "log-sum-exps are those of another head"
                 : p->sinks && is_slip(s, &(fa_slip){.sink_of = way}) ? "the sink is that of another head"
                                                                      : NULL;
+    for (int32_t way = 1; found == NULL && s->tensor == FA_GRAD_DQ && way < 16; way++) {
+        const int32_t by = way < 8 ? 1 : p->kv_heads - 1;
+        const fa_slip slip = {.k_by = way % 2 * by, .v_by = way / 2 % 2 * by, .dq_by = way / 4 % 2 * by};
+        found = is_slip(s, &slip) ? "K or V is that of the next K/V head, or of the one before" : NULL;
+    }
     fa_append_text(text, size, "%s", found != NULL ? found : "");
     return found != NULL;
 }

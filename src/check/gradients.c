@@ -91,12 +91,12 @@ static work open_work(const fa_problem *problem, const fa_tensors *tensors, cons
     w.v = fa_numbers_of(problem, tensors->v, fa_problem_v_count(problem));
     const double *lse = forward + fa_problem_o_count(problem);
     w.lse = fa_rows_of_head(problem, lse, slip->lse_of, slip->lse_times > 0.0 ? slip->lse_times : 1.0);
+    if (slip->sink_more != 0.0)
+        fa_add_sinks(problem, tensors, slip->sink_more, w.lse);
     make_deltas(&w, forward);
-    if (slip->delta_of > 0) {
-        double *own = w.delta;
-        w.delta = fa_rows_of_head(problem, own, slip->delta_of, 1.0);
-        free(own);
-    }
+    double *own = w.delta;
+    w.delta = fa_rows_of_head(problem, own, slip->delta_of, 1.0);
+    free(own);
     return w;
 }
 
@@ -131,13 +131,13 @@ static double score_of(const work *w, const fa_row *at, int32_t key, double prod
     return score;
 }
 
-/* Row `row` (stored) and the key at stored row `key_row`, which it sees. */
-static pair pair_of(const work *w, const fa_row *at, int64_t row, int32_t key, int64_t key_row, bool base)
+/* Row `row` (stored) and a key that it sees, at stored rows of K and V. */
+static pair pair_of(const work *w, const fa_row *at, int64_t row, int32_t key, int64_t k_row, int64_t v_row, bool base)
 {
     const fa_problem *p = w->problem;
     const int32_t dim = p->dim, dim_v = fa_problem_dim_v(p);
-    const float *q = w->q + row * dim, *k = w->k + key_row * dim;
-    const float *dout = w->dout + row * dim_v, *v = w->v + key_row * dim_v;
+    const float *q = w->q + row * dim, *k = w->k + k_row * dim;
+    const float *dout = w->dout + row * dim_v, *v = w->v + v_row * dim_v;
     double slope;
     const double dp = dot(dout, v, dim_v);
     pair of = {.p = exp(score_of(w, at, key, dot(q, k, dim), &slope) - w->lse[row])};
@@ -194,9 +194,11 @@ static void row_of_dq(const work *w, int64_t row, sums *dq)
     const int32_t kv_head = w->slip.modulo ? at.head % p->kv_heads : at.head / (p->heads / p->kv_heads);
     double weight = 0.0;
     for (int32_t key = keys.first; key < keys.end; key++) {
-        const int64_t key_row = fa_problem_key_row(p, at.batch, kv_head, key);
-        const pair of = pair_of(w, &at, row, key, key_row, dq->base != NULL);
-        add(dq, of.ds, of.base_ds, w->k + key_row * p->dim, p->dim);
+        const int64_t k_row = fa_problem_key_row(p, at.batch, (kv_head + w->slip.k_by) % p->kv_heads, key);
+        const int64_t v_row = fa_problem_key_row(p, at.batch, (kv_head + w->slip.v_by) % p->kv_heads, key);
+        const int64_t dq_row = fa_problem_key_row(p, at.batch, (kv_head + w->slip.dq_by) % p->kv_heads, key);
+        const pair of = pair_of(w, &at, row, key, k_row, v_row, dq->base != NULL);
+        add(dq, of.ds, of.base_ds, w->k + dq_row * p->dim, p->dim);
         dq->size += of.size;
         dq->square += of.ds * of.ds + w->least_square;
         weight += of.p;
@@ -219,7 +221,7 @@ static void row_of_dk_and_dv(const work *w, int64_t key_row, sums *dk, sums *dv)
             if (key.row < keys.first || key.row >= keys.end)
                 continue;
             const int64_t row = fa_problem_flat(p, key.batch, head, i);
-            const pair of = pair_of(w, &at, row, key.row, key_row, dk->base != NULL);
+            const pair of = pair_of(w, &at, row, key.row, key_row, key_row, dk->base != NULL);
             add(dv, of.p, of.base_p, w->dout + row * dim_v, dim_v);
             add(dk, of.ds, of.base_ds, w->q + row * p->dim, p->dim);
             dv->size += of.p_size;
@@ -240,13 +242,13 @@ static void row_of_dsinks(const work *w, sums *dsinks)
         const fa_row at = fa_problem_row(w->problem, row);
         if (!at.used)
             continue;
-        const float sink = w->tensors->scores.sinks[fa_other_head(w->problem, at.head, w->slip.sink_of)];
-        const double weight = exp((double)sink - w->lse[row]);
+        const double sink = fa_sink_taken(w->problem, w->tensors, at.head, w->slip.sink_of);
+        const double weight = exp(sink - w->lse[row]);
         dsinks->exact[at.head] -= weight * w->delta[row];
         dsinks->size += weight * (1.0 + fabs(w->lse[row]) / 16) * w->delta_size[row];
         dsinks->square += weight * weight * w->delta_square[row];
         if (dsinks->base != NULL)
-            dsinks->base[at.head] -= expf(sink - w->tensors->lse[row]) * w->base_delta[row];
+            dsinks->base[at.head] -= expf((float)sink - w->tensors->lse[row]) * w->base_delta[row];
     }
 }
 
@@ -327,7 +329,7 @@ fa_gradients fa_gradients_make(const fa_problem *problem, const fa_tensors *tens
 /* The plain kernel leaves size and square of each row: sums of the terms, without the factors of keep. */
 fa_gradients fa_gradients_of_plain(const fa_problem *problem, const fa_tensors *tensors, const double *plain)
 {
-    const work w = open_numbers(problem, tensors, &none);
+    work w = open_numbers(problem, tensors, &none);
     const int64_t rows = fa_problem_rows(problem), keys = fa_gradient_rows(problem, FA_GRAD_DK);
     const fa_most factors[FA_GRADS] = {fa_most_of(w.k, keys, problem->dim),
                                        fa_most_of(w.q, rows, problem->dim),
@@ -352,9 +354,7 @@ fa_gradients fa_gradients_of_plain(const fa_problem *problem, const fa_tensors *
             keep(&w, of, i, &row, factors[tensor]);
         }
     }
-    free(w.q);
-    free(w.k);
-    free(w.dout);
+    close_work(&w);
     return g;
 }
 

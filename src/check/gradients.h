@@ -45,9 +45,11 @@ typedef struct fa_slip {
     bool top_left;                     /* rows stand at the positions of their numbers */
     int32_t later;                     /* the last key that a row sees is so many later */
     int32_t sooner;                    /* the first key so many sooner */
-    int32_t delta_of, lse_of, sink_of; /* of another head: its way (fa_other_head) */
+    int32_t delta_of, lse_of, sink_of; /* of another head: its way (fa_other_head); fa_sink_taken */
     double lse_times;                  /* the log-sum-exp is in another unit; 0: it is not */
-    int32_t lost, only; /* of each group a query head does not count, or counts alone: its number from 1 on */
+    double sink_more;                  /* so many times the sink too much in it; -1: it is without */
+    int32_t k_by, v_by, dq_by; /* for dQ, K of the scores, V, and K of the last product are of a K/V head so far on */
+    int32_t lost, only;        /* of each group a query head does not count, or counts alone: its number from 1 on */
 } fa_slip;
 /* Rows as a kernel with the mistake has them: [count, columns]. */
 void fa_gradients_slip(const fa_problem *problem, const fa_tensors *tensors, const double *forward, const fa_slip *slip,

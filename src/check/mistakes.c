@@ -228,14 +228,15 @@ static void fewer_dims(fa_recipe *r, int32_t way)
 }
 
 /* Hidden keys of all keys, or of the tiles that the row's tile visits, have a score of -softcap. */
-enum { NO_CAP, BEFORE_SCALE, AFTER_BIAS, AFTER_MASK, AFTER_MASK_OF_TILES };
+enum { NO_CAP, BEFORE_SCALE, AFTER_BIAS, AFTER_MASK, AFTER_MASK_OF_TILES, CURVE };
 static void softcap(fa_recipe *r, int32_t way)
 {
     const int64_t tile = r->tile_n, first = keys_of_tile(r, false).first, end = keys_of_tile(r, true).end;
     r->softcap = way == NO_CAP ? 0.0 : r->softcap;
     r->cap_before_scale = way == BEFORE_SCALE;
     r->cap_after_bias = way == AFTER_BIAS;
-    if (way >= AFTER_MASK)
+    r->curve = way >= CURVE ? way - CURVE + 1 : 0;
+    if (way >= AFTER_MASK && way < CURVE)
         r->capped = r->at.seq_kv;
     if (way == AFTER_MASK)
         r->keys = (fa_keys){0, r->at.seq_kv};
@@ -251,17 +252,20 @@ static double unit_of(const fa_recipe *r, int32_t way)
     return units[way];
 }
 
-enum { NO_SINK = UNITS, SINK_OF_HEAD, SINK_OF_TILES = SINK_OF_HEAD + FA_OTHER_HEADS, SINK_TWICE };
+enum { NO_SINK = UNITS, CLAMPED, SINK_OF_HEAD = CLAMPED + 2, SINK_OF_TILES = SINK_OF_HEAD + FA_OTHER_HEADS };
 static void sink(fa_recipe *r, int32_t way)
 {
     if (way < UNITS)
         r->sink *= unit_of(r, way);
     else if (way == NO_SINK)
         r->sink = -INFINITY;
+    else if (way < SINK_OF_HEAD)
+        r->sink = way == CLAMPED ? fmax(r->sink, 0.0) : fmin(r->sink, 0.0);
     else if (way < SINK_OF_TILES)
         r->sink = (double)r->tensors->scores.sinks[fa_other_head(r->problem, r->at.head, way - SINK_OF_HEAD)];
     else
-        r->sink_times = way == SINK_OF_TILES ? (double)(up(r->keys.end, r->tile_n) / r->tile_n) : way - SINK_TWICE + 2;
+        r->sink_times =
+            way == SINK_OF_TILES ? (double)(up(r->keys.end, r->tile_n) / r->tile_n) : way - SINK_OF_TILES + 1;
 }
 
 enum { NO_ALIBI = UNITS, ALIBI_TOP_LEFT, ALIBI_BEHIND, SLOPE_OF_HEAD = ALIBI_BEHIND + 2 };
@@ -360,7 +364,9 @@ static const fa_mistake mistakes[] = {
     {"the softcap comes after the mask: hidden keys score -softcap", CAP | HIDES, softcap, AFTER_MASK, 2},
     {"the softcap comes before the scale", CAP, softcap, BEFORE_SCALE, 1},
     {"the softcap comes after the bias", CAP, softcap, AFTER_BIAS, 1},
+    {"the softcap is another curve than softcap tanh(score / softcap)", CAP, softcap, CURVE, FA_CURVES - 1},
     {"the sink is missing", SINK, sink, NO_SINK, 1},
+    {"the sink is clamped at 0", SINK, sink, CLAMPED, 2},
     {"the sink is scaled, or in another unit (log2 e)", SINK, sink, 0, UNITS},
     {"the sink counts more than once (in every split?)", SINK, sink, SINK_OF_TILES, 16},
     {"the sink is that of another head", SINK, sink, SINK_OF_HEAD, FA_OTHER_HEADS},

@@ -86,8 +86,9 @@ fa_recipe fa_recipe_of(const fa_problem *problem, const fa_tensors *tensors, int
 int32_t fa_other_head(const fa_problem *problem, int32_t head, int32_t way)
 {
     const int32_t all = problem->heads, group = all / problem->kv_heads, first = head / group * group;
-    const int32_t heads[FA_OTHER_HEADS] = {
-        head, 0, (head + 1) % all, (head + all - 1) % all, head / group, head % group, head % problem->kv_heads, first};
+    const int32_t next = (head + 1) % all, last = (head + all - 1) % all, of_kv = head % problem->kv_heads;
+    const int32_t heads[FA_OTHER_HEADS] = {head,         0,     next, last, all - 1 - head, head / group,
+                                           head % group, of_kv, first};
     return heads[way];
 }
 
@@ -139,6 +140,14 @@ static bool tree_shows(const fa_recipe *r, int32_t key)
            fa_problem_sees(r->problem, r->at.batch, (int32_t)(bit / n), first + (int32_t)(bit % n));
 }
 
+/* A score under the softcap: by tanh, or by what is taken for it. */
+static double capped(const fa_recipe *r, double x)
+{
+    const double t = x / r->softcap, smooth = t / sqrt(1.0 + t * t), clamped = fmax(fmin(t, 1.0), -1.0);
+    const double curves[FA_CURVES] = {tanh(t), clamped, smooth, t / (1.0 + fabs(t)), tanh(x), tanh(t) / r->softcap};
+    return r->softcap * curves[r->curve];
+}
+
 static double score(const fa_recipe *r, double product, int32_t key)
 {
     double x = product * r->q_times * r->k_times * (r->cap_before_scale ? 1.0 : r->scale), more = 0.0;
@@ -149,7 +158,7 @@ static double score(const fa_recipe *r, double product, int32_t key)
     if (r->cap_after_bias)
         x += more;
     if (r->softcap > 0.0)
-        x = r->softcap * tanh(x / r->softcap);
+        x = capped(r, x);
     if (r->cap_before_scale)
         x *= r->scale;
     return (r->cap_after_bias ? x : x + more) * r->exponent;

@@ -13,6 +13,8 @@ typedef enum {
     FA_TREE_HIDES_EARLIER
 } fa_tree_reading;
 
+enum { FA_CURVES = 6 }; /* that are taken for the softcap */
+
 /* Which elements of K or V are taken for others, as by a fragment or swizzle that is off. */
 typedef struct fa_turn {
     int32_t swapped;       /* bits of key and column; 8: two 8 x 8 blocks of four, 7: a block is transposed */
@@ -41,6 +43,7 @@ typedef struct fa_recipe {
     double q_times, k_times, v_times; /* descales */
     const uint16_t *bias;             /* of the row; NULL: none */
     bool cap_before_scale, cap_after_bias;
+    int32_t curve;                /* of the softcap; 0: tanh */
     int32_t capped;               /* hidden keys below this one have a score of -softcap */
     double sink, sink_times;      /* -inf: none; how often it counts */
     int32_t zeros;                /* keys more that have a score of 0, and zeros in V */
@@ -57,7 +60,7 @@ bool fa_recipe_read(fa_recipe *recipe, int32_t batch, int32_t kv_head);
 void fa_recipe_bias(fa_recipe *recipe, int32_t batch, int32_t head);
 
 /* A head that may be taken for `head`; way 0: itself; from FA_GROUPED_HEADS on: where a group has several. */
-enum { FA_GROUPED_HEADS = 4, FA_OTHER_HEADS = 8 };
+enum { FA_GROUPED_HEADS = 5, FA_OTHER_HEADS = 9 };
 int32_t fa_other_head(const fa_problem *problem, int32_t head, int32_t way);
 
 /* q.k of the right row, [seq_kv] of its sequence. */

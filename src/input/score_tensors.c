@@ -9,7 +9,8 @@ enum { SINKS = 16, BIAS }; /* streams beside those of Q, K and V */
 /* A bias for each batch and head up to this many elements; beyond it they share one. */
 #define BIAS_MOST ((size_t)1 << 26)
 
-/* Natural units, about as large as the log-sum-exp of a row: half of its weight or so, and far from alike. */
+/* Natural units, about as large as the log-sum-exp of a row: half of its weight or so, and far from alike. That of one
+ * head is below 0 (or of none: with a single head it is not always). */
 static float *make_sinks(const fa_problem *problem, uint64_t stream)
 {
     const double rows = fmax((double)fa_problem_pairs(problem), 1.0) /
@@ -17,6 +18,9 @@ static float *make_sinks(const fa_problem *problem, uint64_t stream)
     float *sinks = fa_alloc((size_t)problem->heads * sizeof *sinks);
     for (int32_t head = 0; head < problem->heads; head++)
         sinks[head] = (float)log(fmax(rows, 1.0)) + 2.0f * fa_draw_normal(fa_draw_bits(stream, (uint64_t)head));
+    const uint64_t below = fa_draw_bits(stream, (uint64_t)problem->heads) % ((uint64_t)problem->heads + 1);
+    if (below < (uint64_t)problem->heads)
+        sinks[below] = -1.0f - fabsf(sinks[below]) / 4;
     return sinks;
 }
 
