@@ -72,3 +72,6 @@ static inline unsigned __vsads2(unsigned a, unsigned b) { return fa_emu_sum2(__v
 static inline unsigned __vsadu2(unsigned a, unsigned b) { return fa_emu_sum2(__vabsdiffu2(a, b)); }
 static inline unsigned __vsads4(unsigned a, unsigned b) { return fa_emu_sum4(__vabsdiffs4(a, b)); }
 static inline unsigned __vsadu4(unsigned a, unsigned b) { return fa_emu_sum4(__vabsdiffu4(a, b)); }
+
+/* Of the DPX functions the one that attention has a use for: weights are not negative, so their bits order alike. */
+static inline int __vimax3_s32(int a, int b, int c) { return max(max(a, b), c); }
