@@ -18,16 +18,16 @@ typedef unsigned long long u64;
     NUMBERED_CASE(name, (const fa_params &p, unsigned s, unsigned b, unsigned char *s_b, int t), first, last, p, s, b, \
                   s_b, t)
 #define CASE(name) CASE_BETWEEN(name, (void)0, (void)0)
-/* The barriers are ready, of one arrival each. */
+/* The barriers are initialised, with one arrival each. */
 #ifndef READY
 #define READY make_barriers(b, t, 1)
 #endif
 #define READY_CASE(name) CASE_BETWEEN(name, READY, (void)0)
 /* Thread 0 of block 0 alone runs it. */
 #define SINGLE_CASE(name) CASE_BETWEEN(name, if (t != 0 || blockIdx.x != 0) return, (void)0)
-/* A kilobyte of Q is on its way to s. */
+/* A copy of 1 KiB of Q to s has been issued. */
 #define FETCHED_CASE(name) CASE_BETWEEN(name, READY; if (t == 0) FETCH(s, p.q, 1024, b), (void)0)
-/* Statements of thread 0, of warp 0 or half of it, of a warpgroup, or of every thread are all of the case. */
+/* The case is these statements, run by the first `threads` threads: one, half a warp, a warp, a warpgroup, or all. */
 #define SHORT_CASE(kind, name, threads, statements) \
     kind(name)                                      \
     {                                               \
