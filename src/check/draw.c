@@ -152,14 +152,8 @@ fa_tensors fa_draw_tensors(const fa_draw *draw, const fa_problem *asked)
 {
     const bool of_keys = draw->dist == FA_DIST_NEEDLE || draw->dist == FA_DIST_CLIFF;
     fa_tensors tensors = fa_tensors_make(asked, (fa_dist)draw->dist, draw->seed);
-    if (draw->q_seed != draw->seed && !of_keys) {
-        fa_tensors other = fa_tensors_make(asked, (fa_dist)draw->dist, draw->q_seed);
-        memcpy(tensors.q, other.q, tensors.q_count * sizeof *tensors.q);
-        float *const descales = tensors.scores.q_descale;
-        tensors.scores.q_descale = other.scores.q_descale;
-        other.scores.q_descale = descales;
-        fa_tensors_free(&other);
-    }
+    if (draw->q_seed != draw->seed && !of_keys)
+        fa_tensors_redraw_q(asked, (fa_dist)draw->dist, draw->q_seed, &tensors);
     if (draw->flat)
         flatten(draw, asked, &tensors);
     if (draw->v_power != 0)

@@ -347,6 +347,17 @@ fa_tensors fa_tensors_make(const fa_problem *problem, fa_dist dist, uint64_t see
     return tensors;
 }
 
+void fa_tensors_redraw_q(const fa_problem *problem, fa_dist dist, uint64_t seed, fa_tensors *tensors)
+{
+    free(tensors->q);
+    free(tensors->scores.q_descale);
+    tensors->q = make_tensor(problem, dist, seed, TENSOR_Q);
+    poison_gaps(problem, true, problem->dim, tensors->q);
+    tensors->scores.q_descale = problem->dtype == FA_DTYPE_E4M3
+                                    ? fa_descales_quantise(problem, seed, FA_DESCALE_Q, tensors->q_count, tensors->q)
+                                    : NULL;
+}
+
 void fa_tensors_free(fa_tensors *tensors)
 {
     free(tensors->q);

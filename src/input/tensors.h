@@ -20,6 +20,8 @@ typedef struct fa_tensors {
 fa_tensors fa_tensors_make(const fa_problem *problem, fa_dist dist, uint64_t seed);
 /* Q, K and V are there: adds what the problem asks for beside them, and poison between its sequences. */
 void fa_tensors_complete(const fa_problem *problem, uint64_t seed, fa_tensors *tensors);
+/* Q, with its descales, of another seed. */
+void fa_tensors_redraw_q(const fa_problem *problem, fa_dist dist, uint64_t seed, fa_tensors *tensors);
 /* With --v-in-k: V becomes the first columns of K. */
 void fa_tensors_take_v(const fa_problem *problem, fa_tensors *tensors);
 void fa_tensors_free(fa_tensors *tensors);
