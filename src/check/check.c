@@ -41,12 +41,12 @@ static fa_status dump(const fa_session *s, const fa_tensors *tensors, fa_reason 
     FA_TRY(fa_npy_write(s->options->dump, "q", p->dtype, tensors->q, q_shape, why));
     FA_TRY(fa_npy_write(s->options->dump, "k", fa_problem_dtype_kv(p), tensors->k, k_shape, why));
     FA_TRY(fa_npy_write(s->options->dump, "v", fa_problem_dtype_kv(p), tensors->v, v_shape, why));
+    FA_TRY(fa_npy_write_scores(p, s->options->dump, &tensors->scores, why));
     if (p->backward)
         return dump_gradients(s, tensors, q_shape, k_shape, v_shape, o_shape, why);
     FA_TRY(fa_npy_write(s->options->dump, "o", fa_problem_dtype_o(p), s->output, o_shape, why));
     if (p->pages != NULL)
         FA_TRY(fa_npy_write_pages(p->pages, s->options->dump, why));
-    FA_TRY(fa_npy_write_descales(p, s->options->dump, &tensors->scores, why));
     return s->lse != NULL ? fa_npy_write_fp32(s->options->dump, "lse", s->lse, q_shape, why) : FA_PASS;
 }
 

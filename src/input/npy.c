@@ -63,19 +63,29 @@ fa_status fa_npy_write_fp32(const char *folder, const char *name, const float *d
 
 static const char *const descale_names[3] = {"q_descale", "k_descale", "v_descale"};
 
-fa_status fa_npy_write_descales(const fa_problem *problem, const char *folder, const fa_score_tensors *tensors,
-                                fa_reason *why)
+fa_status fa_npy_write_scores(const fa_problem *problem, const char *folder, const fa_score_tensors *tensors,
+                              fa_reason *why)
 {
-    const float *const all[3] = {tensors->q_descale, tensors->k_descale, tensors->v_descale};
-    for (int i = 0; i < 3; i++) {
-        const int32_t heads = i == 0 ? problem->heads : problem->kv_heads;
+    const struct {
+        const char *name;
+        const float *numbers;
+        int32_t rows, heads;
+    } all[] = {{descale_names[0], tensors->q_descale, problem->batch, problem->heads},
+               {descale_names[1], tensors->k_descale, problem->batch, problem->kv_heads},
+               {descale_names[2], tensors->v_descale, problem->batch, problem->kv_heads},
+               {"sinks", tensors->sinks, 0, problem->heads},
+               {"slopes", tensors->slopes, problem->batch, problem->heads}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        const int32_t rows = all[i].rows, heads = all[i].heads;
         char shape[32];
-        snprintf(shape, sizeof shape, "%d, %d", problem->batch, heads);
-        if (all[i] != NULL)
-            FA_TRY(write_array(folder, descale_names[i], "<f4", shape, all[i],
-                               (size_t)problem->batch * (size_t)heads * sizeof *all[i], why));
+        snprintf(shape, sizeof shape, rows > 0 ? "%d, %d" : "%d,", rows > 0 ? rows : heads, heads);
+        if (all[i].numbers != NULL)
+            FA_TRY(write_array(folder, all[i].name, "<f4", shape, all[i].numbers,
+                               (size_t)(rows > 0 ? rows : 1) * (size_t)heads * sizeof(float), why));
     }
-    return FA_PASS;
+    const int32_t planes[4] = {tensors->bias_batch, tensors->bias_heads, problem->seq_q, problem->seq_kv};
+    return tensors->bias != NULL ? fa_npy_write(folder, "bias", fa_problem_dtype_o(problem), tensors->bias, planes, why)
+                                 : FA_PASS;
 }
 
 fa_status fa_npy_write_pages(const fa_pages *pages, const char *folder, fa_reason *why)

@@ -17,9 +17,9 @@ fa_status fa_npy_size(const char *folder, fa_options *options, fa_reason *why);
 /* Writes `name`.npy; shape: [batch, heads, seq, dim]. */
 fa_status fa_npy_write(const char *folder, const char *name, fa_dtype dtype, const uint16_t *data,
                        const int32_t shape[4], fa_reason *why);
-/* Writes the descales that there are. */
-fa_status fa_npy_write_descales(const fa_problem *problem, const char *folder, const fa_score_tensors *tensors,
-                                fa_reason *why);
+/* Writes what there is of descales, sinks.npy ([heads]), slopes.npy ([batch, heads]), all FP32, and bias.npy. */
+fa_status fa_npy_write_scores(const fa_problem *problem, const char *folder, const fa_score_tensors *tensors,
+                              fa_reason *why);
 /* Writes the page table: page_table.npy, the pages of all sequences, one sequence after the other, and page_start.npy,
  * [batch + 1]: where a sequence's begin. INT32. */
 fa_status fa_npy_write_pages(const fa_pages *pages, const char *folder, fa_reason *why);

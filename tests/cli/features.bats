@@ -232,9 +232,9 @@ EOF
     [[ $output != *mma_fp8* ]]
 }
 
-@test "--dump writes the page table: what it names is what pages hold, all else is NaN" {
+@test "--dump writes the page table, sinks and slopes: an output follows from them; pages that nothing names hold NaN" {
     ./fa_bench --kernel light --device emu --seeds 1 --heads 2 --kv-heads 1 --dim 16 --page-size 4 \
-        --lengths 3:10,1:4,2:0 --dump "$work" --quiet
+        --lengths 3:10,1:4,2:0 --sinks --alibi --bias --dump "$work" --quiet
     python3 - "$work" <<'END'
 import math, pathlib, struct, sys
 def load(name, letter):
@@ -244,5 +244,15 @@ starts, table, k = load("page_start", "i"), load("page_table", "i"), load("k", "
 assert starts == [0, 3, 4, 4], starts
 named = {table[starts[b] + j // 4] * 4 + j % 4 for b, keys in enumerate((10, 4)) for j in range(keys)}
 assert len(named) == 14 and named == {row for row in range(len(k) // 16) if not math.isnan(sum(k[row * 16:][:16]))}
+q, v, o, bias, slopes, sinks = (load(name, letter) for name, letter in zip("q v o bias slopes sinks".split(), "eeeeff"))
+row, first, planes = 3, table[3] * 4 * 16, len(bias) // (3 * 10) # the sequence of one query and 4 keys
+for head in range(2):
+    plane = {1: 0, 2: head, 6: 2 + head}[planes]
+    weights = [math.exp(sum(a * b for a, b in zip(q[(head * 6 + row) * 16:][:16], k[first + 16 * j:][:16])) / 4
+                        - slopes[2 + head] * (3 - j) + bias[plane * 30 + j]) for j in range(4)]
+    total = sum(weights) + math.exp(sinks[head])
+    for d in range(16):
+        want = sum(w * v[first + 16 * j + d] for j, w in enumerate(weights)) / total
+        assert abs(o[(head * 6 + row) * 16 + d] - want) < 2e-3, (head, d, want)
 END
 }
