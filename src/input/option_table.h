@@ -111,6 +111,7 @@ typedef struct fa_options {
         no_bound, quiet, verbose, stream, version, help, doctor, no_ptxas;
     bool several;   /* an option has several values: the field has its default, see input/grid.h */
     bool sized;     /* an option of the problem's size was given */
+    bool batch_set; /* --batch was */
     bool seeds_set; /* --seeds was */
     bool valued;    /* the workload brings values of Q, K or V */
     bool small;     /* none was, and a sanitizer runs: see fa_runs_make */

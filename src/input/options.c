@@ -260,6 +260,7 @@ static fa_status add_words(int count, char *const words[], const fa_ban *banned,
         else
             FA_TRY(parse_value(row, what, value, field(options, row), why));
         options->sized = options->sized || (row->offset >= AT(batch) && row->offset <= AT(lengths));
+        options->batch_set = options->batch_set || row->offset == AT(batch);
         options->seeds_set = options->seeds_set || row->offset == AT(seeds);
     }
     if (options->beat > 0 && options->vs.name[0] != '\0')

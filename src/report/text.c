@@ -81,7 +81,7 @@ static bool head_shown; /* of the run that is on */
 static int32_t head_rank;
 
 /* A kernel by default may make room for the next one, after the head. */
-static void print_head(FILE *out, const fa_result *result, bool small)
+static void print_head(FILE *out, const fa_result *result, const fa_options *o)
 {
     const fa_spec *spec = &result->main.spec;
     const fa_problem *p = &result->problem;
@@ -100,6 +100,8 @@ static void print_head(FILE *out, const fa_result *result, bool small)
     fprintf(out, "\nproblem   B=%d H=%d", p->batch, p->heads);
     if (p->kv_heads != p->heads)
         fprintf(out, " (K/V %d)", p->kv_heads);
+    if (o->batch_set && o->batch != p->batch)
+        fprintf(out, " (B by --lengths, not --batch %d)", o->batch);
     fprintf(out, " S=%d", p->seq_q);
     if (p->seq_kv != p->seq_q)
         fprintf(out, " (K/V %d)", p->seq_kv);
@@ -108,7 +110,8 @@ static void print_head(FILE *out, const fa_result *result, bool small)
         fprintf(out, "/%d", fa_problem_dim_v(p));
     fprintf(out, " %s%s %s", fa_dtype_name(p->dtype), p->fp8_kv ? " (K/V E4M3)" : "", p->causal ? "causal" : "full");
     print_features(out, p);
-    fprintf(out, "%s\n", small ? " (small, for the sanitizer; --batch, --heads, --seq or --dim chooses another)" : "");
+    fprintf(out, "%s\n",
+            o->small ? " (small, for the sanitizer; --batch, --heads, --seq or --dim chooses another)" : "");
     if (result->device_choice[0] != '\0')
         fprintf(out, "device    auto took the %s\n", result->device_choice);
     else if (result->device_known)
@@ -258,7 +261,7 @@ static void print_rule(FILE *out, const fa_spec *spec)
 
 static void print_run(FILE *out, const fa_result *result, const fa_options *options)
 {
-    print_head(out, result, options->small);
+    print_head(out, result, options);
     if (options->select)
         print_rule(out, &result->main.spec);
     print_compile(out, &result->main);
@@ -307,7 +310,7 @@ void fa_report_begin(const fa_result *result, const fa_command *run)
         result->stage == FA_AT_END)
         return;
     FILE *out = stream_for_people(&run->options);
-    print_head(out, result, run->options.small);
+    print_head(out, result, &run->options);
     fflush(out);
     head_shown = true;
     say_long(result, run);

@@ -232,6 +232,13 @@ EOF
     [[ $output != *mma_fp8* ]]
 }
 
+@test "a batch beside lengths that say another one is not used, and the head of a run says so" {
+    run -0 ./fa_bench --kernel light --device emu --seeds 1 --heads 2 --dim 16 --lengths 3:10,1:4 --batch 5
+    [[ $output == *"B=2 H=2 (B by --lengths, not --batch 5)"* ]]
+    run -0 ./fa_bench --kernel light --device emu --seeds 1 --heads 2 --dim 16 --lengths 3:10,1:4
+    [[ $output != *"--batch"* ]]
+}
+
 @test "--dump writes the page table, sinks and slopes: an output follows from them; pages that nothing names hold NaN" {
     ./fa_bench --kernel light --device emu --seeds 1 --heads 2 --kv-heads 1 --dim 16 --page-size 4 \
         --lengths 3:10,1:4,2:0 --sinks --alibi --bias --dump "$work" --quiet

@@ -1288,7 +1288,7 @@ TEST(dump_and_load)
 /* Those of the sinks are a number for each head. */
 TEST(gradients_are_dumped)
 {
-    static const char *const names[] = {"q", "k", "v", "o", "dout", "lse", "dq", "dk", "dv", "dsinks"};
+    static const char *const names[] = {"q", "k", "v", "o", "dout", "lse", "dq", "dk", "dv", "dsinks", "sinks"};
     char folder[] = "/tmp/fa_check_XXXXXX";
     assert_non_null(mkdtemp(folder));
     setup *s = make(WAY_GOOD, WAY_NO_LIBRARY);
@@ -1296,12 +1296,14 @@ TEST(gradients_are_dumped)
     s->problem.sinks = true;
     s->options.dump = folder;
     assert_int_equal(check(s), FA_WRONG); /* the kernel does not know of sinks */
-    for (int i = 0; i < 10; i++) {
+    for (int i = 0; i < 11; i++) {
         FREED char *path = fa_format("%s/%s.npy", folder, names[i]), *file = NULL;
         size_t size;
         assert_int_equal(fa_read_file(path, &file, &size, &s->why), FA_PASS);
         if (i == 9)
             holds(file + 10, "'shape': (1, 1, 2), }");
+        if (i == 10)
+            holds(file + 10, "'shape': (2,), }");
         unlink(path);
     }
     assert_int_equal(rmdir(folder), 0);
