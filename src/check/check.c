@@ -250,15 +250,54 @@ static fa_status put_back(fa_session *s, int32_t index, fa_reason *why)
     return status;
 }
 
+/* The last seed comes second, with the queries of the first: K and V alone are new. */
+static fa_draw draw_of_turn(const fa_session *s, int32_t turn)
+{
+    const int32_t seeds = s->options->seeds;
+    fa_draw draw = draw_for(s, turn == 0 ? 0 : turn == 1 ? seeds - 1 : turn - 1);
+    if (turn == 1 && seeds > 2)
+        draw.q_seed = (uint64_t)s->options->seed;
+    return draw;
+}
+
+/* Inputs and FP64 rows of a seed that comes later. */
+static void prepare(fa_session *s, int32_t turn)
+{
+    const fa_problem *asked = s->problem;
+    const fa_draw draw = draw_of_turn(s, turn);
+    fa_problem drawn = fa_draw_problem(&draw, asked), problem = drawn;
+    problem.scale *= draw.factor;
+    s->problem = &problem;
+    s->draw = &draw;
+    open_kept(s, &drawn, &draw);
+    fa_judge_need_rows(s);
+    close_kept(s);
+    fa_draw_problem_free(asked, &drawn);
+    s->problem = asked;
+    s->draw = NULL;
+}
+
+/* Whether all seeds are kept at once: inputs, and the plain kernel's result. */
+static bool may_prepare(const fa_session *s)
+{
+    const fa_problem *p = s->problem;
+    const size_t inputs = 2 * (fa_problem_q_count(p) + fa_problem_k_count(p) + fa_problem_v_count(p));
+    const size_t results = 8 * (fa_problem_o_count(p) + (size_t)fa_problem_rows(p));
+    return !p->backward && s->options->load == NULL && !s->options->valued &&
+           (size_t)s->options->seeds * (inputs + results) < fa_kept_most(false);
+}
+
 static fa_status check_seeds(fa_session *s, fa_reason *why)
 {
     FA_TRY(fa_judge_need_reference(s, why));
     const int32_t seeds = s->options->load ? 1 : s->options->seeds; /* loaded inputs are the same for every seed */
+    int32_t prepared = may_prepare(s) ? 0 : seeds;
     for (int32_t i = 0; i < seeds; i++) {
-        /* the last seed comes second, with the queries of the first: K and V alone are new */
-        fa_draw draw = draw_for(s, i == 0 ? 0 : i == 1 ? seeds - 1 : i - 1);
-        if (i == 1 && seeds > 2)
-            draw.q_seed = (uint64_t)s->options->seed;
+        /* While another process has the GPU there is work for the CPU. */
+        for (prepared = prepared < i ? i : prepared;
+             prepared < seeds && fa_gpu_lock_is_taken(s->candidate->device->info.bus_id); prepared++)
+            prepare(s, prepared);
+        fa_draw draw = draw_of_turn(s, i);
         s->result->seeds++;
         if (i < FA_DRAWS_MAX)
             s->result->draws[s->result->draw_count++] = draw;

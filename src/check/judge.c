@@ -322,15 +322,21 @@ fa_status fa_judge_gradients(fa_session *s, const uint16_t *output, fa_reason *w
     return status;
 }
 
+void fa_judge_need_rows(fa_session *s)
+{
+    fa_kept *kept = s->kept;
+    if (!kept->has_reference)
+        kept->reference = fa_reference_make(s->problem, &kept->tensors, s->tile_m, s->acc_fp16, s->draw->seed);
+    kept->has_reference = true;
+}
+
 fa_status fa_judge_all(fa_session *s, fa_reason *why)
 {
     fa_kept *kept = s->kept;
     fa_session_gpu_lock(s, FA_GPU_LOCK_NONE);
     if (s->problem->backward)
         return fa_judge_gradients(s, s->output, why);
-    if (!kept->has_reference)
-        kept->reference = fa_reference_make(s->problem, &kept->tensors, s->tile_m, s->acc_fp16, s->draw->seed);
-    kept->has_reference = true;
+    fa_judge_need_rows(s);
     kept->reference.unit = ldexp(1.0, s->draw->v_power);
     kept->reference.tensors = &kept->tensors;
     kept->reference.tile_n = s->candidate->spec->kind == FA_KIND_HAND ? s->candidate->spec->knobs.n : 0;

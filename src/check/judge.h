@@ -8,6 +8,8 @@
 fa_status fa_judge_need_reference(fa_session *s, fa_reason *why);
 /* --op backward: s->kept gets the forward, and its tensors O and the log-sum-exp. Else nothing. */
 fa_status fa_judge_give_forward(fa_session *s, fa_reason *why);
+/* The FP64 rows of s->problem and s->draw, where s->kept has none. */
+void fa_judge_need_rows(fa_session *s);
 /* The first broken rule is the reason. References that s->kept lacks are made. Where cuBLAS is asked and cannot serve,
  * on a GPU the plain reference takes its place. */
 fa_status fa_judge_all(fa_session *s, fa_reason *why);

@@ -8,6 +8,7 @@
 #include "base/process.h"
 
 static double waited_s;
+static int lock = -1, turn = -1;
 
 double fa_gpu_lock_waited_s(void) { return waited_s; }
 
@@ -21,19 +22,23 @@ static int open_lock(const char *bus_id, const char *what)
     return file;
 }
 
+static bool open_locks(const char *bus_id)
+{
+    if (bus_id[0] == '\0')
+        return false;
+    lock = lock < 0 ? open_lock(bus_id, "lock") : lock;
+    turn = turn < 0 ? open_lock(bus_id, "turn") : turn;
+    return lock >= 0;
+}
+
 /* Whoever waits for the lock holds the turn: those that share the GPU do not pass one that wants it alone. What is held
  * is given back before, since the one who has the turn may wait for it. */
 void fa_gpu_lock(const char *bus_id, fa_gpu_lock_mode mode)
 {
-    static int lock = -1, turn = -1;
     static fa_gpu_lock_mode held = FA_GPU_LOCK_NONE;
-    if (bus_id[0] == '\0' || mode == held)
+    if (mode == held || !open_locks(bus_id))
         return;
-    lock = lock < 0 ? open_lock(bus_id, "lock") : lock;
-    turn = turn < 0 ? open_lock(bus_id, "turn") : turn;
     held = mode;
-    if (lock < 0)
-        return;
     const double asked_s = fa_now_s();
     const int operation = mode == FA_GPU_LOCK_EXCLUSIVE ? LOCK_EX : LOCK_SH;
     flock(lock, LOCK_UN);
@@ -43,4 +48,15 @@ void fa_gpu_lock(const char *bus_id, fa_gpu_lock_mode mode)
     flock(lock, operation);
     flock(turn, LOCK_UN);
     waited_s += fa_now_s() - asked_s;
+}
+
+bool fa_gpu_lock_is_taken(const char *bus_id)
+{
+    fa_gpu_lock(bus_id, FA_GPU_LOCK_NONE);
+    if (!open_locks(bus_id) || turn < 0)
+        return false;
+    const bool taken = flock(turn, LOCK_SH | LOCK_NB) != 0 || flock(lock, LOCK_SH | LOCK_NB) != 0;
+    flock(lock, LOCK_UN);
+    flock(turn, LOCK_UN);
+    return taken;
 }

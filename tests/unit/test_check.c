@@ -87,8 +87,16 @@ typedef struct fake {
 static fa_gpu_lock_mode lock_mode = FA_GPU_LOCK_NONE;
 void __wrap_fa_gpu_lock(const char *bus_id, fa_gpu_lock_mode mode) { lock_mode = mode; }
 
+/* How often another process has the GPU, when asked. */
+static int32_t taken;
+bool __wrap_fa_gpu_lock_is_taken(const char *bus_id)
+{
+    lock_mode = FA_GPU_LOCK_NONE;
+    return taken > 0 && taken-- > 0;
+}
+
 /* The reference on the CPU leaves the GPU to others. */
-static int32_t references_made;
+static int32_t references_made, made_before_launches;
 fa_reference __real_fa_reference_make(const fa_problem *problem, const fa_tensors *tensors, int32_t tile_m,
                                       bool acc_fp16, uint64_t seed);
 fa_reference __wrap_fa_reference_make(const fa_problem *problem, const fa_tensors *tensors, int32_t tile_m,
@@ -320,6 +328,8 @@ static fa_status fake_launch(fa_device *device, fa_kernel *kernel, const fa_laun
     const size_t kv_count = fa_problem_k_count(&kernel->problem);
     uint16_t *o = p->o, *k = (uint16_t *)(uintptr_t)p->k, *v = (uint16_t *)(uintptr_t)p->v;
     const int32_t before = kernel->launches++;
+    if (before == 0 && kernel->way == WAY_GOOD)
+        made_before_launches = references_made;
     ((fake *)device->self)->scale[before % 32] = p->scale;
     const uint16_t old = o[5];
     kernel->clear = old == 0;
@@ -854,6 +864,12 @@ TEST(later_candidates_share_inputs_and_references)
     s->kernel.way = WAY_GOOD;
     assert_int_equal(check(s), FA_PASS);
     assert_int_equal(references_made, 10);
+    assert_int_equal(made_before_launches, 5); /* none of the new ones */
+    s->kernel.launches = 0;
+    s->problem.scale *= 2;
+    taken = 3; /* the first seeds are prepared meanwhile, with the same result */
+    assert_int_equal(check(s), FA_PASS);
+    assert_true(made_before_launches == 13 && references_made == 15 && taken == 0);
 }
 
 /* To 1e-9 of the largest |V| plus |R|, in every row and column, and of 1 + |R| in the log-sum-exp. */

@@ -60,6 +60,17 @@ static void end(other *o)
     wait_for_end(o);
 }
 
+/* For a process that has nothing of it. */
+static bool is_taken(const char *bus)
+{
+    int how = 0;
+    const pid_t pid = fork();
+    if (pid == 0)
+        _exit(fa_gpu_lock_is_taken(bus));
+    waitpid(pid, &how, 0);
+    return WEXITSTATUS(how) == 1;
+}
+
 enum { AT_LAST_MS = 120000, A_WHILE_MS = 200 };
 
 static const char *bus_of_this_test(const char *more)
@@ -83,6 +94,7 @@ TEST(one_times_alone)
     const char *bus = bus_of_this_test("");
     other timing = start(bus, FA_GPU_LOCK_EXCLUSIVE);
     assert_true(has_the_lock(&timing, AT_LAST_MS));
+    assert_true(is_taken(bus) && !is_taken(""));
     other second = start(bus, FA_GPU_LOCK_EXCLUSIVE), check = start(bus, FA_GPU_LOCK_SHARED);
     assert_false(has_the_lock(&second, A_WHILE_MS));
     assert_false(has_the_lock(&check, A_WHILE_MS));
@@ -102,8 +114,10 @@ TEST(any_number_check_at_once)
     other a = start(bus, FA_GPU_LOCK_SHARED), b = start(bus, FA_GPU_LOCK_SHARED);
     assert_true(has_the_lock(&a, AT_LAST_MS));
     assert_true(has_the_lock(&b, AT_LAST_MS));
+    assert_false(is_taken(bus));
     other timing = start(bus, FA_GPU_LOCK_EXCLUSIVE);
     assert_false(has_the_lock(&timing, 5 * A_WHILE_MS));
+    assert_true(is_taken(bus)); /* it would be passed */
     other late = start(bus, FA_GPU_LOCK_SHARED);
     assert_false(has_the_lock(&late, A_WHILE_MS)); /* it does not pass the one that waits */
     end(&a);
