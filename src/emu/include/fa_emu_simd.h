@@ -73,5 +73,48 @@ static inline unsigned __vsadu2(unsigned a, unsigned b) { return fa_emu_sum2(__v
 static inline unsigned __vsads4(unsigned a, unsigned b) { return fa_emu_sum4(__vabsdiffs4(a, b)); }
 static inline unsigned __vsadu4(unsigned a, unsigned b) { return fa_emu_sum4(__vabsdiffu4(a, b)); }
 
-/* Of the DPX functions the one that attention has a use for: weights are not negative, so their bits order alike. */
-static inline int __vimax3_s32(int a, int b, int c) { return max(max(a, b), c); }
+/* DPX: the larger or smaller of numbers and sums, also not below 0. */
+#define FA_EMU_DPX(fa_T, word, which, pick, sum)                                                     \
+    static inline fa_T __vi##which##3_##word(fa_T a, fa_T b, fa_T c) { return pick(pick(a, b), c); } \
+    static inline fa_T __viadd##which##_##word(fa_T a, fa_T b, fa_T c) { return pick((fa_T)sum(a, b), c); }
+#define FA_EMU_DPX_RELU(fa_T, word, which, pick, sum, larger)                                              \
+    FA_EMU_DPX(fa_T, word, which, pick, sum)                                                               \
+    static inline fa_T __vi##which##_##word##_relu(fa_T a, fa_T b) { return larger(pick(a, b), (fa_T)0); } \
+    static inline fa_T __vi##which##3_##word##_relu(fa_T a, fa_T b, fa_T c)                                \
+    {                                                                                                      \
+        return larger(__vi##which##3_##word(a, b, c), (fa_T)0);                                            \
+    }                                                                                                      \
+    static inline fa_T __viadd##which##_##word##_relu(fa_T a, fa_T b, fa_T c)                              \
+    {                                                                                                      \
+        return larger(__viadd##which##_##word(a, b, c), (fa_T)0);                                          \
+    }
+static inline unsigned fa_emu_sum(unsigned a, unsigned b) { return a + b; }
+FA_EMU_DPX_RELU(int, s32, max, max, fa_emu_sum, max)
+FA_EMU_DPX_RELU(int, s32, min, min, fa_emu_sum, max)
+FA_EMU_DPX(unsigned, u32, max, max, fa_emu_sum)
+FA_EMU_DPX(unsigned, u32, min, min, fa_emu_sum)
+FA_EMU_DPX_RELU(unsigned, s16x2, max, __vmaxs2, __vadd2, __vmaxs2)
+FA_EMU_DPX_RELU(unsigned, s16x2, min, __vmins2, __vadd2, __vmaxs2)
+FA_EMU_DPX(unsigned, u16x2, max, __vmaxu2, __vadd2)
+FA_EMU_DPX(unsigned, u16x2, min, __vminu2, __vadd2)
+#undef FA_EMU_DPX_RELU
+#undef FA_EMU_DPX
+/* ... and whether it is the first one. */
+#define FA_EMU_DPX_WHICH(fa_T, letter, which, op, compare)                                              \
+    static inline fa_T __vib##which##_##letter##32(fa_T a, fa_T b, bool *first)                         \
+    {                                                                                                   \
+        *first = a op b;                                                                                \
+        return which(a, b);                                                                             \
+    }                                                                                                   \
+    static inline unsigned __vib##which##_##letter##16x2(unsigned a, unsigned b, bool *high, bool *low) \
+    {                                                                                                   \
+        const unsigned first = compare(a, b);                                                           \
+        *high = first >> 16;                                                                            \
+        *low = first & 1;                                                                               \
+        return __v##which##letter##2(a, b);                                                             \
+    }
+FA_EMU_DPX_WHICH(int, s, max, >=, __vsetges2)
+FA_EMU_DPX_WHICH(int, s, min, <=, __vsetles2)
+FA_EMU_DPX_WHICH(unsigned, u, max, >=, __vsetgeu2)
+FA_EMU_DPX_WHICH(unsigned, u, min, <=, __vsetleu2)
+#undef FA_EMU_DPX_WHICH
