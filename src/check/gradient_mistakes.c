@@ -167,6 +167,29 @@ static bool guess_other_heads(const scene *s, char *text, size_t size)
     return true;
 }
 
+/* The right rows, in the places of another head. */
+static bool guess_rows_of_heads(const scene *s, char *text, size_t size)
+{
+    const fa_problem *p = s->problem;
+    const bool keys = s->tensor != FA_GRAD_DQ;
+    const int32_t heads = keys ? p->kv_heads : p->heads;
+    for (int32_t way = 0; s->tensor != FA_GRAD_DSINKS && way < 3; way++) {
+        int64_t rows[LOOKED_AT];
+        for (int32_t n = 0; n < s->count; n++) {
+            const fa_row at = fa_gradient_row(p, s->tensor, s->rows[n]);
+            const int32_t others[] = {(at.head + 1) % heads, (at.head + heads - 1) % heads, heads - 1 - at.head};
+            rows[n] = keys ? fa_problem_key_row(p, at.batch, others[way], at.row)
+                           : fa_problem_flat(p, at.batch, others[way], at.row);
+        }
+        fa_gradients_slip(p, s->tensors, s->forward, &(fa_slip){.lost = 0}, s->tensor, rows, s->count, s->made);
+        if (explains(s)) {
+            fa_append_text(text, size, "each head has that of another");
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool is_other_tensor(const scene *s)
 {
     const bool dk = s->tensor == FA_GRAD_DK, keys = dk || s->tensor == FA_GRAD_DV;
@@ -199,6 +222,10 @@ static bool guess_slip(const scene *s, char *text, size_t size)
         {p->windowed, {.sooner = -1}, "the window shows one key too few on the left"},
         {p->sinks, {.sink_more = -1.0}, "log-sum-exps are taken without the sink"},
         {p->sinks, {.sink_more = 1.0}, "the sink is added to log-sum-exps that have it"},
+        {true, {.weights_swapped = true}, "P stands for dS, or dS for P"},
+        {p->dim == fa_problem_dim_v(p),
+         {.rows_swapped = true},
+         "another tensor's rows are summed: V for dQ, dO for dK, Q for dV"},
         {true, {.lse_times = 1e-300}, "log-sum-exps are missing"},
         {p->sinks, {.sink_of = FA_OTHER_HEADS}, "the sink is clamped at 0"},
         {p->sinks, {.sink_of = FA_OTHER_HEADS + 1}, "the sink is clamped at 0"},
@@ -288,8 +315,8 @@ void fa_gradient_diagnose(const fa_problem *problem, int32_t tensor, const fa_gr
     else if (s.zeros)
         fa_append_text(text, size, "zeros");
     else if (s.count > 0 && !guess_factor(&s, text, size) && !guess_slip(&s, text, size) &&
-             !guess_heads(&s, text, size) && !guess_other_heads(&s, text, size) && !guess_turn(&s, text, size) &&
-             !guess_any_factor(&s, text, size))
+             !guess_heads(&s, text, size) && !guess_other_heads(&s, text, size) &&
+             !guess_rows_of_heads(&s, text, size) && !guess_turn(&s, text, size) && !guess_any_factor(&s, text, size))
         fa_append_text(text, size, "values follow no simple rule");
     free(s.got);
     free(s.made);

@@ -3,8 +3,7 @@
  *     P = e^(score - LSE)     dP = dO . V     dS = P (dP - D) score'     D = sum of dO O over a row
  *     dV = sum of P dO        dK = scale sum of dS Q        dQ = scale sum of dS K
  *
- * Rows are computed one by one, so that the result is the same for any number of threads; the two products of a pair
- * are made again for its key, which is cheaper than sharing them. */
+ * Rows are computed one by one: the same for any number of threads. A pair's products are made again for its key. */
 #include "check/gradients.h"
 
 #include "check/recompute.h"
@@ -138,13 +137,14 @@ static pair pair_of(const work *w, const fa_row *at, int64_t row, int32_t key, i
     const int32_t dim = p->dim, dim_v = fa_problem_dim_v(p);
     const float *q = w->q + row * dim, *k = w->k + k_row * dim;
     const float *dout = w->dout + row * dim_v, *v = w->v + v_row * dim_v;
-    double slope;
-    const double dp = dot(dout, v, dim_v);
+    double slope, dp = dot(dout, v, dim_v);
     pair of = {.p = exp(score_of(w, at, key, dot(q, k, dim), &slope) - w->lse[row])};
     of.ds = of.p * (dp - w->delta[row]) * slope;
     of.p_size = of.p * (1.0 + fabs(w->lse[row]) / 16);
     of.size = of.p_size * (fabs(dp) + w->delta_size[row]);
     of.square = of.ds * of.ds + of.p * of.p * w->delta_square[row];
+    if (w->slip.weights_swapped)
+        of = (pair){.p = of.ds, .ds = of.p};
     if (!base)
         return of;
     const float score = (float)score_of(w, at, key, (double)base_dot(q, k, dim), &slope);
@@ -198,7 +198,7 @@ static void row_of_dq(const work *w, int64_t row, sums *dq)
         const int64_t v_row = fa_problem_key_row(p, at.batch, (kv_head + w->slip.v_by) % p->kv_heads, key);
         const int64_t dq_row = fa_problem_key_row(p, at.batch, (kv_head + w->slip.dq_by) % p->kv_heads, key);
         const pair of = pair_of(w, &at, row, key, k_row, v_row, dq->base != NULL);
-        add(dq, of.ds, of.base_ds, w->k + dq_row * p->dim, p->dim);
+        add(dq, of.ds, of.base_ds, (w->slip.rows_swapped ? w->v : w->k) + dq_row * p->dim, p->dim);
         dq->size += of.size;
         dq->square += of.ds * of.ds + w->least_square;
         weight += of.p;
@@ -222,8 +222,8 @@ static void row_of_dk_and_dv(const work *w, int64_t key_row, sums *dk, sums *dv)
                 continue;
             const int64_t row = fa_problem_flat(p, key.batch, head, i);
             const pair of = pair_of(w, &at, row, key.row, key_row, key_row, dk->base != NULL);
-            add(dv, of.p, of.base_p, w->dout + row * dim_v, dim_v);
-            add(dk, of.ds, of.base_ds, w->q + row * p->dim, p->dim);
+            add(dv, of.p, of.base_p, (w->slip.rows_swapped ? w->q : w->dout) + row * dim_v, dim_v);
+            add(dk, of.ds, of.base_ds, (w->slip.rows_swapped ? w->dout : w->q) + row * p->dim, p->dim);
             dv->size += of.p_size;
             dk->size += of.size;
             dv->square += of.p * of.p + w->least_square;

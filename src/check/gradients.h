@@ -47,6 +47,8 @@ typedef struct fa_slip {
     int32_t sooner;                    /* the first key so many sooner */
     int32_t delta_of, lse_of, sink_of; /* of another head: its way (fa_other_head); fa_sink_taken */
     double lse_times;                  /* the log-sum-exp is in another unit; 0: it is not */
+    bool weights_swapped;              /* P stands for dS, and dS for P */
+    bool rows_swapped;                 /* V is summed for dQ, dO for dK, Q for dV */
     double sink_more;                  /* so many times the sink too much in it; -1: it is without */
     int32_t k_by, v_by, dq_by; /* for dQ, K of the scores, V, and K of the last product are of a K/V head so far on */
     int32_t lost, only;        /* of each group a query head does not count, or counts alone: its number from 1 on */

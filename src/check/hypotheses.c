@@ -181,6 +181,22 @@ static void make_lse(const fa_recipe *r, double right, double max, double made[L
         made[i] = all[i];
 }
 
+/* Whether the rows' numbers stand where those of [batch, seq, heads] have their places. */
+static bool is_transposed(const fa_problem *problem, const fa_reference *reference, const float *lse, double atol,
+                          double rtol)
+{
+    const int64_t seq = fa_problem_stored_q(problem), heads = problem->heads;
+    int64_t finite = 0, right = 0;
+    for (int64_t i = 0; i < reference->row_count; i++) {
+        const int64_t flat = reference->rows[i], row = flat % seq, head = flat / seq % heads;
+        const double want = reference->lse[i];
+        const float got = lse[flat - flat % (seq * heads) + row * heads + head];
+        finite += isfinite(want);
+        right += fabs((double)got - want) <= atol + rtol * fabs(want);
+    }
+    return 2 * right > finite;
+}
+
 const char *fa_suspect_of_lse(const fa_problem *problem, const fa_reference *reference, const float *lse, double atol,
                               double rtol)
 {
@@ -205,5 +221,8 @@ const char *fa_suspect_of_lse(const fa_problem *problem, const fa_reference *ref
         best = explained[m] > explained[best] ? m : best;
     free(products);
     free(weights);
-    return 2 * explained[best] > examined ? lse_mistakes[best] : NULL;
+    return 2 * explained[best] > examined ? lse_mistakes[best]
+           : is_transposed(problem, reference, lse, atol, rtol)
+               ? "it lies as [batch, seq, heads], not [batch, heads, seq]"
+               : NULL;
 }

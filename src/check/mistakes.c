@@ -72,19 +72,15 @@ static void mask(fa_recipe *r, int32_t way)
 }
 
 enum { LEFT_WIDE, LEFT_NARROW, RIGHT_WIDE, RIGHT_NARROW, NO_LEFT, NO_RIGHT, NO_WINDOW };
-enum { SHIFTED = NO_WINDOW + 1, LEFT_SHIFTED, RIGHT_FOR_CAUSAL };
+enum { SHIFTED = NO_WINDOW + 1, LEFT_SHIFTED, RIGHT_FOR_CAUSAL, BOUNDS_SWAPPED };
 static void window(fa_recipe *r, int32_t way)
 {
     const int32_t left = r->see.window_left, right = r->see.window_right;
     const bool shifted = way == SHIFTED || way == LEFT_SHIFTED;
-    r->see.window_left += way == LEFT_WIDE;
-    r->see.window_right += way == RIGHT_WIDE;
+    r->see.window_left = way == BOUNDS_SWAPPED ? right : way == NO_LEFT ? -1 : left + (way == LEFT_WIDE);
+    r->see.window_right = way == BOUNDS_SWAPPED ? left : way == NO_RIGHT ? -1 : right + (way == RIGHT_WIDE);
     r->see.windowed = way != NO_WINDOW && !shifted;
     r->see.causal &= way != RIGHT_FOR_CAUSAL;
-    if (way == NO_LEFT)
-        r->see.window_left = -1;
-    if (way == NO_RIGHT)
-        r->see.window_right = -1;
     look(r);
     if (way == LEFT_NARROW)
         clip(r, r->pos - left + 1, INT32_MAX);
@@ -114,7 +110,8 @@ static void chunk(fa_recipe *r, int32_t way)
     look(r);
     const int32_t off = way - CHUNK_OFF;
     if (way != NO_CHUNK)
-        clip(r, begin + (off == 0) - (off == 1), begin + size + (off == 2) - (off == 3));
+        clip(r, begin + (off == 0) - (off == 1) - (off == 4) * size,
+             begin + size + (off == 2) - (off == 3) + (off == 5) * size);
 }
 
 /* Bits that are read otherwise may also show keys behind the row's own. */
@@ -221,12 +218,6 @@ static void scale(fa_recipe *r, int32_t way)
         r->exponent = way == NO_LOG2_E ? log(2) : 1.0 / log(2);
 }
 
-static void fewer_dims(fa_recipe *r, int32_t way)
-{
-    const int32_t dim = r->dims, dims[] = {r->columns, dim / 64 * 64, dim / 32 * 32, dim / 16 * 16, dim - 1};
-    r->dims = dims[way] > 0 ? (int32_t)fewest(dims[way], dim) : dim;
-}
-
 /* Hidden keys of all keys, or of the tiles that the row's tile visits, have a score of -softcap. */
 enum { NO_CAP, BEFORE_SCALE, AFTER_BIAS, AFTER_MASK, AFTER_MASK_OF_TILES, CURVE };
 static void softcap(fa_recipe *r, int32_t way)
@@ -252,7 +243,7 @@ static double unit_of(const fa_recipe *r, int32_t way)
     return units[way];
 }
 
-enum { NO_SINK = UNITS, CLAMPED, SINK_OF_HEAD = CLAMPED + 2, SINK_OF_TILES = SINK_OF_HEAD + FA_OTHER_HEADS };
+enum { NO_SINK = UNITS, CLAMPED, SINK_OF_HEAD = CLAMPED + 3, SINK_OF_TILES = SINK_OF_HEAD + FA_OTHER_HEADS };
 static void sink(fa_recipe *r, int32_t way)
 {
     if (way < UNITS)
@@ -260,7 +251,9 @@ static void sink(fa_recipe *r, int32_t way)
     else if (way == NO_SINK)
         r->sink = -INFINITY;
     else if (way < SINK_OF_HEAD)
-        r->sink = way == CLAMPED ? fmax(r->sink, 0.0) : fmin(r->sink, 0.0);
+        r->sink = way == CLAMPED                          ? fmax(r->sink, 0.0)
+                  : way == CLAMPED + 1 || r->softcap == 0 ? fmin(r->sink, 0.0)
+                                                          : r->softcap * tanh(r->sink / r->softcap);
     else if (way < SINK_OF_TILES)
         r->sink = (double)r->tensors->scores.sinks[fa_other_head(r->problem, r->at.head, way - SINK_OF_HEAD)];
     else
@@ -332,9 +325,10 @@ static const fa_mistake mistakes[] = {
     {"the window shows one key too few on the right", RIGHT, window, RIGHT_NARROW, 1},
     {"the window is missing, or one bound", WINDOW, window, NO_LEFT, 3},
     {"the window is not shifted bottom-right", WINDOW, window, SHIFTED, 2},
+    {"the window's bounds are swapped", WINDOW, window, BOUNDS_SWAPPED, 1},
     {"chunks are missing", CHUNK, chunk, NO_CHUNK, 1},
     {"chunks are rounded toward 0, or begin at the row's index", CHUNK, chunk, CHUNK_TO_ZERO, 2},
-    {"chunks begin or end one key off", CHUNK, chunk, CHUNK_OFF, 4},
+    {"chunks begin or end one key off, or a chunk", CHUNK, chunk, CHUNK_OFF, 6},
     {"the first tile of keys is not masked on the left", BOUNDS, left_of_tile, 0, 2 * TILES},
     {"the accumulator is not rescaled when the maximum rises", 0, rescale, OUTPUT_KEPT, TILES},
     {"the row sum is not rescaled when the maximum rises", 0, rescale, SUM_KEPT, TILES},
@@ -344,6 +338,7 @@ static const fa_mistake mistakes[] = {
     {"K and V are those of another head", 0, place, NEXT_HEAD, 2},
     {"K and V are those of another head", 0, place, HEAD_0, 8},
     {"K and V are those of another batch", 0, place, NEXT_BATCH, 3},
+    {"Q is that of another batch, head or row", 0, fa_mistake_other_query, 0, FA_OTHER_QUERIES},
     {"the largest length counts, not the sequence's own", LENGTHS, range, LARGEST, 2},
     {"the largest length counts, not the sequence's own", LENGTHS, mask, BY_LARGEST_KEYS, 1},
     {"keys past the end count, with scores and values of 0", 0, zeros_past_the_end, 0, 2 * TILES},
@@ -359,14 +354,14 @@ static const fa_mistake mistakes[] = {
     {"the number of keys is cut to a multiple of 2, 4, 8, ...", 0, cut_to_multiples, 0, CUTS},
     {"keys are masked by whole tiles", HIDES, masked_by_tiles, 0, TILES},
     {"the first tile of keys is left out", 0, no_first_tile, 0, 2 * TILES},
-    {"q.k leaves out the last columns", 0, fewer_dims, 0, 5},
+    {"q.k leaves out the last columns", 0, fa_mistake_fewer_dims, 0, 5},
     {"the softcap is missing", CAP, softcap, NO_CAP, 1},
     {"the softcap comes after the mask: hidden keys score -softcap", CAP | HIDES, softcap, AFTER_MASK, 2},
     {"the softcap comes before the scale", CAP, softcap, BEFORE_SCALE, 1},
     {"the softcap comes after the bias", CAP, softcap, AFTER_BIAS, 1},
     {"the softcap is another curve than softcap tanh(score / softcap)", CAP, softcap, CURVE, FA_CURVES - 1},
     {"the sink is missing", SINK, sink, NO_SINK, 1},
-    {"the sink is clamped at 0", SINK, sink, CLAMPED, 2},
+    {"the sink is clamped at 0, or capped as scores are", SINK, sink, CLAMPED, 3},
     {"the sink is scaled, or in another unit (log2 e)", SINK, sink, 0, UNITS},
     {"the sink counts more than once (in every split?)", SINK, sink, SINK_OF_TILES, 16},
     {"the sink is that of another head", SINK, sink, SINK_OF_HEAD, FA_OTHER_HEADS},

@@ -27,3 +27,24 @@ void fa_mistake_fewer_columns(fa_recipe *r, int32_t way)
     const int32_t ends[] = {r->problem->dim, 64, 128, 256};
     r->columns = ends[way] < r->columns ? ends[way] : r->columns;
 }
+
+void fa_mistake_fewer_dims(fa_recipe *r, int32_t way)
+{
+    const int32_t dim = r->dims, dims[] = {r->columns, dim / 64 * 64, dim / 32 * 32, dim / 16 * 16, dim - 1};
+    r->dims = dims[way] <= 0 || dims[way] > dim ? dim : dims[way];
+}
+
+/* Three batches, two rows, then heads. */
+void fa_mistake_other_query(fa_recipe *r, int32_t way)
+{
+    const fa_problem *p = r->problem;
+    const int32_t batches[] = {0, (r->at.batch + 1) % p->batch, (r->at.batch + p->batch - 1) % p->batch};
+    const int32_t row = r->at.row + (way == 3) - (way == 4), last = r->at.seq_q - 1;
+    const int32_t head = way < 5 ? r->at.head : fa_other_head(p, r->at.head, way - 4);
+    const int64_t flat = fa_problem_flat(p, way < 3 ? batches[way] : r->at.batch, head,
+                                         row < 0      ? 0
+                                         : row > last ? last
+                                                      : row);
+    if (flat < fa_problem_rows(p))
+        r->q = r->tensors->q + flat * p->dim;
+}

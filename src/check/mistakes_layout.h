@@ -1,4 +1,4 @@
-/* Elements of K and V that are taken for others, as changes of a row's recipe: ways of the functions in the table of
+/* Elements of Q, K and V that are taken for others, as changes of a row's recipe: ways of the functions in the table of
  * mistakes.c. */
 #pragma once
 
@@ -13,3 +13,7 @@ void fa_mistake_turned_columns(fa_recipe *recipe, int32_t way);
 /* Columns of V: the last of K; only so many count. */
 void fa_mistake_last_columns(fa_recipe *recipe, int32_t way);
 void fa_mistake_fewer_columns(fa_recipe *recipe, int32_t way);
+/* Columns of q.k: only so many count. Q of another batch, row or head. */
+enum { FA_OTHER_QUERIES = 5 + FA_OTHER_HEADS - 1 };
+void fa_mistake_fewer_dims(fa_recipe *recipe, int32_t way);
+void fa_mistake_other_query(fa_recipe *recipe, int32_t way);

@@ -194,8 +194,8 @@ static double weigh(const fa_recipe *r, int32_t count, double *x)
 double fa_recipe_weigh(const fa_recipe *recipe, const fa_recipe *right, const double *products, double *weights)
 {
     const int32_t first = recipe->keys.first, count = recipe->keys.end - first;
-    const bool known = recipe->k == right->k && recipe->batch == right->batch && recipe->kv_head == right->kv_head &&
-                       recipe->dims == right->dims && !turns(&recipe->k_turn);
+    const bool known = recipe->q == right->q && recipe->k == right->k && recipe->batch == right->batch &&
+                       recipe->kv_head == right->kv_head && recipe->dims == right->dims && !turns(&recipe->k_turn);
     for (int32_t i = 0; i < count; i++) {
         const int32_t key = first + i;
         const bool shown =
