@@ -3,9 +3,10 @@
  * Idea: wgmma takes bytes K-major only, so V must lie transposed. A producer warpgroup streams Q, K and V by TMA and
  *   transposes V in shared memory: ldmatrix transposes pairs of bytes, a byte permute parts them, stmatrix stores rows
  *   of keys. The keys of such a row stand in the order in which a thread holds the probabilities. Two or three
- *   consumer warpgroups own 64 query rows each. They take turns at [P V of a tile, Q K^T of the next], so that one's
- *   exponentials run under another's products. Registers for three suffice up to 128 columns of V. At dim 128 blocks
- *   are persistent (wgmma/fp8_tickets.cuh), unless lengths, windows or chunks are given.
+ *   consumer warpgroups own 64 query rows each. Registers for three suffice up to 128 columns of V. There P's bytes are
+ *   made without exponentials, their sums are columns more of P V, and blocks are persistent (wgmma/fp8_tickets.cuh)
+ *   unless lengths, windows or chunks are given. Where P comes from exponentials (more columns, log-sum-exp) consumers
+ *   take turns at [P V of a tile, Q K^T of the next], so that one's exponentials run under another's products.
  * Softmax and sums: as mma_fp8. P V of a tile starts from zero and is added to O in FP32.
  * Builds on: mma_fp8, wgmma.   Knobs: M, N, STAGES.
  * Shared memory: Q, STAGES slots of K, two of V as it comes, STAGES of V transposed, barriers.
@@ -103,13 +104,15 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1) fa_kernel(const _
     const int thread = threadIdx.x, warpgroup = uniform_by_reduction(thread / 128);
     if (thread == 0)
         init_barriers(at);
+    if (BY_BITS)
+        init_sums(at, thread);
     __syncthreads();
     if (warpgroup == 0) {
         setmaxnreg_dec<PRODUCER_REGISTERS>();
         const int warp = TICKETS ? uniform_by_reduction(thread / 32) : 0;
         if (TICKETS && warp < TRANSPOSERS)
             transpose_tiles(at, warp, thread % 32);
-        else if (TICKETS && thread % 32 == 0)
+        else if (TICKETS && elect_one())
             load_tiles(at, p);
         else if (!TICKETS && keys.count > 0)
             produce(at, p, tile, keys, thread);

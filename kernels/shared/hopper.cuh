@@ -271,6 +271,7 @@ __device__ __forceinline__ constexpr unsigned descriptor_start(unsigned address_
 __device__ __forceinline__ constexpr unsigned descriptor_leading(unsigned bytes) { return bytes >> 4 << 16; }
 
 /* Operand lists by groups of 8 accumulators. T8_i: numbers in the text; R8_i: registers in the constraints. */
+#define T8_0H "%0,%1,%2,%3"
 #define T8_0 "%0,%1,%2,%3,%4,%5,%6,%7"
 #define T8_1 T8_0 ",%8,%9,%10,%11,%12,%13,%14,%15"
 #define T8_2 T8_1 ",%16,%17,%18,%19,%20,%21,%22,%23"
@@ -287,11 +288,13 @@ __device__ __forceinline__ constexpr unsigned descriptor_leading(unsigned bytes)
 #define T8_13 T8_12 ",%104,%105,%106,%107,%108,%109,%110,%111"
 #define T8_14 T8_13 ",%112,%113,%114,%115,%116,%117,%118,%119"
 #define T8_15 T8_14 ",%120,%121,%122,%123,%124,%125,%126,%127"
+#define T8_7H T8_7 ",%64,%65,%66,%67"
 #define T8_1H T8_1 ",%16,%17,%18,%19"
 #define T8_3H T8_3 ",%32,%33,%34,%35"
 #define R8(i)                                                                                                   \
     "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), \
         "+f"(d[i + 7])
+#define R8_0H "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
 #define R8_0 R8(0)
 #define R8_1 R8_0, R8(8)
 #define R8_1H R8_1, "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19])
@@ -302,6 +305,7 @@ __device__ __forceinline__ constexpr unsigned descriptor_leading(unsigned bytes)
 #define R8_5 R8_4, R8(40)
 #define R8_6 R8_5, R8(48)
 #define R8_7 R8_6, R8(56)
+#define R8_7H R8_7, "+f"(d[64]), "+f"(d[65]), "+f"(d[66]), "+f"(d[67])
 #define R8_8 R8_7, R8(64)
 #define R8_9 R8_8, R8(72)
 #define R8_10 R8_9, R8(80)
@@ -352,6 +356,7 @@ struct wgmma;
 
 /* The values of N. */
 #define WGMMA_ALL(X)                                           \
+    X(8, 0H, "%4", "%5", "%6", "%7", "%8", "%9")               \
     X(40, 1H, "%20", "%21", "%22", "%23", "%24", "%25")        \
     X(32, 1, "%16", "%17", "%18", "%19", "%20", "%21")         \
     X(64, 3, "%32", "%33", "%34", "%35", "%36", "%37")         \
@@ -360,6 +365,7 @@ struct wgmma;
     X(96, 5, "%48", "%49", "%50", "%51", "%52", "%53")         \
     X(112, 6, "%56", "%57", "%58", "%59", "%60", "%61")        \
     X(128, 7, "%64", "%65", "%66", "%67", "%68", "%69")        \
+    X(136, 7H, "%68", "%69", "%70", "%71", "%72", "%73")       \
     X(144, 8, "%72", "%73", "%74", "%75", "%76", "%77")        \
     X(160, 9, "%80", "%81", "%82", "%83", "%84", "%85")        \
     X(176, 10, "%88", "%89", "%90", "%91", "%92", "%93")       \

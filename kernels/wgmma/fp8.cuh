@@ -26,20 +26,29 @@ constexpr int BOXES = ceil_div(FA_DIM, ROW_BYTES), BOXES_V = ceil_div(FA_DIM_V, 
 constexpr int DIM_N = larger(64, FA_DIM_V <= 128 ? ceil_div(FA_DIM_V, 16) * 16 : ceil_div(FA_DIM_V, 32) * 32);
 constexpr int PART_COLS = DIM_N > 128 ? DIM_N / 2 : DIM_N;
 constexpr int Q_BYTES = 64 * BOXES * ROW_BYTES, K_BYTES = N * BOXES * ROW_BYTES, RAW_BYTES = N * BOXES_V * ROW_BYTES;
-constexpr int V_BYTES = DIM_N * N; /* transposed: rows of N keys */
-/* Named barriers: the producer's; the turns of the consumers, from BAR_TURN on. */
+/* Whether the bytes of P are made without exponentials (probabilities_by_bits). Eight columns more of V, of ONE_BY_4,
+ * make their sums: a lane has a quarter of a row's. Where they cannot be columns of the same product they lie apart. */
+constexpr bool BY_BITS = !FA_LSE && DIM_N <= 128, SUMS_APART = BY_BITS && DIM_N != 64 && DIM_N != 128;
+constexpr int SUM_COLS = BY_BITS && !SUMS_APART ? 8 : 0;
+constexpr unsigned ONE_BY_4 = 0x28282828;
+constexpr int V_BYTES = (DIM_N + SUM_COLS) * N; /* transposed: rows of N keys */
+/* Named barriers: the producer's; the turns of the consumers, from BAR_TURN on. With exponentials consumers would fall
+ * into step without turns: products of all at once, then exponentials of all at once. */
 constexpr int BAR_PRODUCER = 1, BAR_TURN = 2;
+constexpr bool TURNS = !BY_BITS;
 /* Whether a turn is over when its products are issued: the next ones stand in line, so the tensor cores do not idle
  * while a turn changes hands. Up to dim 64 exponentials take longer than products. There a turn lasts until its
  * products are done, which keeps the consumers apart. */
 constexpr bool PASSES_EARLY = FA_DIM > 64;
 /* Whether blocks take several tiles of queries (wgmma/fp8_tickets.cuh). Q of the next is loaded early where it fits. */
-constexpr bool TICKETS = FA_DIM == 128 && FA_DIM_V == 128 && M - 64 <= N && !HAS_VARLEN && !HAS_FIRST_KEY;
+constexpr bool TICKETS =
+    (BY_BITS || (FA_DIM == 128 && FA_DIM_V == 128)) && M - 64 <= N && !HAS_VARLEN && !HAS_FIRST_KEY;
 constexpr int TRANSPOSERS = TICKETS ? 3 : 4; /* warps of the producer; with tickets the fourth loads */
 constexpr int RINGS_BYTES = STAGES * (K_BYTES + V_BYTES) + RAW_STAGES * RAW_BYTES;
 constexpr int Q_STAGES = TICKETS && 2 * CONSUMERS * Q_BYTES + RINGS_BYTES <= 224 * 1024 ? 2 : 1;
 constexpr int K_AT = Q_STAGES * CONSUMERS * Q_BYTES, RAW_AT = K_AT + STAGES * K_BYTES;
-constexpr int V_AT = RAW_AT + RAW_STAGES * RAW_BYTES, BARS_AT = V_AT + STAGES * V_BYTES;
+constexpr int V_AT = RAW_AT + RAW_STAGES * RAW_BYTES, ONES_AT = V_AT + STAGES * V_BYTES;
+constexpr int BARS_AT = ONES_AT + (SUMS_APART ? 8 * N : 0);
 constexpr int BARRIERS = 1 + 4 * STAGES + RAW_STAGES + (TICKETS ? 2 * Q_STAGES - 1 + RAW_STAGES : 0);
 constexpr int WORDS_AT = BARS_AT + 8 * BARRIERS, WORDS = TICKETS ? 3 * Q_STAGES + RAW_STAGES : 0;
 
@@ -62,6 +71,7 @@ struct shared_layout {
     __device__ __forceinline__ unsigned k(int i) const { return base_s + K_AT + i * K_BYTES; }
     __device__ __forceinline__ unsigned raw(int i) const { return base_s + RAW_AT + i * RAW_BYTES; }
     __device__ __forceinline__ unsigned v(int i) const { return base_s + V_AT + i * V_BYTES; }
+    __device__ __forceinline__ unsigned ones() const { return base_s + ONES_AT; }
 };
 
 __device__ __forceinline__ void init_barriers(const shared_layout &at)
@@ -83,6 +93,18 @@ __device__ __forceinline__ void init_barriers(const shared_layout &at)
         mbarrier_init(at.v_empty(i), 4 * CONSUMERS);
     }
     mbarrier_init_fence();
+}
+
+/* By all threads, before the block's first barrier. */
+__device__ __forceinline__ void init_sums(const shared_layout &at, int thread)
+{
+    for (int i = 0; i < STAGES; ++i)
+        for (int word = thread; word < SUM_COLS * N / 4; word += BLOCK_THREADS)
+            st_shared_at(at.v(i) + DIM_N * N + 4 * word, __uint_as_float(ONE_BY_4));
+    if (SUMS_APART && thread < 2 * N)
+        st_shared_at(at.ones() + 4 * thread, __uint_as_float(ONE_BY_4));
+    if (BY_BITS)
+        fence_async_proxy();
 }
 
 /* The tiles of keys of a block, from first_key on. */
@@ -169,12 +191,16 @@ struct consumer_state {
     unsigned p[N / 8];
 };
 
-/* Without turns the consumers fall into step: products of all at once, then exponentials of all at once. */
-__device__ __forceinline__ void take_turn(int consumer) { bar_sync(BAR_TURN + consumer, 256); }
+__device__ __forceinline__ void take_turn(int consumer)
+{
+    if (TURNS)
+        bar_sync(BAR_TURN + consumer, 256);
+}
 
 __device__ __forceinline__ void pass_turn(int consumer)
 {
-    bar_arrive(BAR_TURN + (consumer + 1 == CONSUMERS ? 0 : consumer + 1), 256);
+    if (TURNS)
+        bar_arrive(BAR_TURN + (consumer + 1 == CONSUMERS ? 0 : consumer + 1), 256);
 }
 
 /* S = Q K^T, the end of a turn. q, k: descriptor words. */
@@ -200,24 +226,74 @@ __device__ __forceinline__ void score_tile(float (&tile)[N / 8][4], unsigned q, 
 }
 
 /* O = alpha O + P V, PART_COLS columns at a time. v: descriptor word. */
-__device__ __forceinline__ void value_tile(consumer_state &c, unsigned v)
+__device__ __forceinline__ void value_tile(consumer_state &c, unsigned v, const shared_layout &at)
 {
+    constexpr int COLS = PART_COLS + SUM_COLS;
 #pragma unroll
     for (int part = 0; part < DIM_N / PART_COLS; ++part) {
         float(&o)[PART_COLS / 2] = reinterpret_cast<float(&)[DIM_N / PART_COLS][PART_COLS / 2]>(c.o)[part];
-        float sum[PART_COLS / 2];
+        float sum[COLS / 2], apart[4];
         fence_operand(sum);
         wgmma_fence();
 #pragma unroll
         for (int step = 0; step < N / 32; ++step)
-            wgmma_e4m3<PART_COLS>::rs(sum, &c.p[4 * step],
-                                      wgmma_descriptor<N>(v + part * (PART_COLS * N / 16) + step * 2), step > 0);
+            wgmma_e4m3<COLS>::rs(sum, &c.p[4 * step], wgmma_descriptor<N>(v + part * (PART_COLS * N / 16) + step * 2),
+                                 step > 0);
+#pragma unroll
+        for (int step = 0; SUMS_APART && step < N / 32; ++step)
+            wgmma_e4m3<8>::rs(apart, &c.p[4 * step],
+                              wgmma_descriptor<N>(uniform_by_shuffle(descriptor_start(at.ones()))), step > 0);
         wgmma_commit();
         wgmma_wait<0>();
         fence_operand(sum);
 #pragma unroll
         for (int i = 0; i < PART_COLS / 2; ++i)
             o[i] = fmaf(o[i], c.alpha[i / 2 % 2], sum[i]);
+#pragma unroll
+        for (int h = 0; BY_BITS && h < 2; ++h)
+            c.l[h] = fmaf(c.l[h], c.alpha[h], SUMS_APART ? apart[2 * h] : sum[PART_COLS / 2 + 2 * h]);
+    }
+}
+
+/* The largest scores, in log2 units, and alpha with those of a tile more. Four maxima a row, as in online_softmax. */
+__device__ __forceinline__ void raise_maxima(consumer_state &c, const float (&s)[N / 8][4], float scale_log2)
+{
+    constexpr int CHAINS = 4;
+    float largest[2][CHAINS];
+#pragma unroll
+    for (int i = 0; i < N / 2; ++i) {
+        float &most = largest[i / 2 % 2][(i / 4 * 2 + i % 2) % CHAINS];
+        most = i < 2 * CHAINS ? s[i / 4][i % 4] : fmaxf(most, s[i / 4][i % 4]);
+    }
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+        const float most = fmaxf(fmaxf(largest[h][0], largest[h][1]), fmaxf(largest[h][2], largest[h][3]));
+        const float next = fmaxf(c.m[h], quad_max(most) * scale_log2);
+        c.alpha[h] = exp2_approx(c.m[h] - next);
+        c.m[h] = next;
+    }
+}
+
+/* P = exp2(S - maximum + P_EXPONENT) as bytes, without exponentials. An E4M3 byte is 8 log2 of its number plus 56, less
+ * what a mantissa is below its logarithm, at most 0.69: MIDDLE makes P right in the mean. As subnormal halves these are
+ * integers: the conversion rounds them, and those below 0 become 0. */
+__device__ __forceinline__ void probabilities_by_bits(consumer_state &c, const float (&s)[N / 8][4], float scale_log2)
+{
+    constexpr float MIDDLE = 0.46f, UNIT = 1.0f / (1 << 24);
+    const float factor = 8.0f * UNIT * scale_log2;
+    raise_maxima(c, s, scale_log2);
+#pragma unroll
+    for (int i = 0; i < N / 8; ++i) {
+        const float term = fmaf(P_EXPONENT - c.m[i % 2], 8.0f * UNIT, (56.0f - MIDDLE) * UNIT);
+        unsigned two[2];
+#pragma unroll
+        for (int j = 0; j < 2; ++j) {
+            const float *pair = &s[i / 2 * 2 + j][i % 2 * 2];
+            asm("cvt.rn.relu.f16x2.f32 %0, %1, %2;"
+                : "=r"(two[j])
+                : "f"(fmaf(pair[1], factor, term)), "f"(fmaf(pair[0], factor, term)));
+        }
+        c.p[i] = __byte_perm(two[0], two[1], 0x6420);
     }
 }
 
@@ -225,13 +301,17 @@ __device__ __forceinline__ void value_tile(consumer_state &c, unsigned v)
 __device__ __forceinline__ void finish_tile(consumer_state &c, float (&s)[N / 8][4], const shared_layout &at,
                                             const head_scores &scores, int stage, int phase, int consumer, int lane)
 {
-    online_softmax(s, c.m, c.l, c.alpha, scores.scale_log2);
+    if (BY_BITS) {
+        probabilities_by_bits(c, s, scores.scale_log2);
+    } else {
+        online_softmax(s, c.m, c.l, c.alpha, scores.scale_log2);
 #pragma unroll
-    for (int i = 0; i < N / 8; ++i)
-        c.p[i] = probabilities(s, i / 4 * 4, i % 4);
+        for (int i = 0; i < N / 8; ++i)
+            c.p[i] = probabilities(s, i / 4 * 4, i % 4);
+    }
     mbarrier_wait(at.v_full(stage), phase);
     take_turn(consumer);
-    value_tile(c, uniform_by_shuffle(descriptor_start(at.v(stage))));
+    value_tile(c, uniform_by_shuffle(descriptor_start(at.v(stage))), at);
     if (lane == 0)
         mbarrier_arrive(at.v_empty(stage));
 }

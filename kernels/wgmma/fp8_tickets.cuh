@@ -55,6 +55,14 @@ struct ring_place {
 __device__ __forceinline__ void st_shared_word(unsigned to_s, int x) { st_shared_at(to_s, __int_as_float(x)); }
 __device__ __forceinline__ int ld_shared_word(unsigned from_s) { return __float_as_int(ld_shared_at(from_s)); }
 
+/* To L2, where shared memory has no room for them yet. */
+__device__ __forceinline__ void prefetch_queries(const fa_params &p, const query_tile &tile)
+{
+    for (int row = tile.row0; row < tile.row0 + M; row += 64)
+        for (int box = 0; box < BOXES; ++box)
+            tma_prefetch_l2(&p.q_map, box * ROW_BYTES, row, tile.head, tile.seq.batch);
+}
+
 /* One thread loads. The last block to leave resets the counter. */
 __device__ __forceinline__ void load_tiles(const shared_layout &at, const fa_params &p)
 {
@@ -74,6 +82,8 @@ __device__ __forceinline__ void load_tiles(const shared_layout &at, const fa_par
         if (is_short)
             place.index = SHORT_TILE_AT - (number - first_short);
         const tile_work w = work_at(p, place);
+        if (Q_STAGES == 1)
+            prefetch_queries(p, w.tile);
         mbarrier_wait(at.q_empty(q.slot), q.phase ^ 1);
         st_shared_word(at.place(q.slot), place.index);
         st_shared_word(at.place(q.slot) + 4, place.head);
@@ -125,7 +135,7 @@ __device__ __forceinline__ int tiles_seen(const fa_params &p, const tile_work &w
         const int end = keys_seen(p, w.tile.seq, w.tile.row0 + 64 * consumer + 63).end;
         count = min(count, ceil_div(max(end, 0), N));
     }
-    return uniform_by_reduction(64 * consumer < w.tile.rows ? count : 0);
+    return static_cast<int>(uniform_by_shuffle(64 * consumer < w.tile.rows ? count : 0));
 }
 
 __device__ __forceinline__ tile_place announced_place(const shared_layout &at, int slot)
@@ -139,7 +149,7 @@ __device__ __forceinline__ tile_place announced_place(const shared_layout &at, i
 /* Whose turn comes then: consumers without rows have none. Who passes a turn is told as the one before that. */
 __device__ __forceinline__ int next_turn(const tile_work &w, int consumer)
 {
-    return uniform_by_reduction(consumer + 1 >= ceil_div(w.tile.rows, 64) ? 0 : consumer + 1);
+    return static_cast<int>(uniform_by_shuffle(consumer + 1 >= ceil_div(w.tile.rows, 64) ? 0 : consumer + 1));
 }
 
 __device__ __forceinline__ void consume_tiles(const shared_layout &at, const fa_params &p, int consumer, int thread)

@@ -68,6 +68,8 @@ tile[wgmma_fp8:tickets]="--dtype e4m3 --n 128 --stages 2 --batch 2 --heads 3 --d
 tickets=("--race --schedule random --m 192 --warps 12 --seq 200 --seq-kv 300"
     "--race --schedule greedy --m 128 --warps 8 --seq 200 --causal"
     "--race --schedule descending --m 192 --warps 12 --seq 330 --causal")
+tile[wgmma_fp8:bits]="--dtype e4m3 --m 192 --n 128 --warps 12 --stages 2 --batch 1 --heads 1 --seq 100 --seq-kv 300"
+bits=("--race --schedule random --dim 128" "--race --schedule greedy --dim 96 --dist sharp --scale 1")
 
 tile[wgmma_decode:pages]="--m 128 --n 64 --warps 8 --stages 2 --heads 8 --kv-heads 2 --lse"
 pages=("--race --schedule random --page-size 16 --lengths 25:330,1:70,2:0,20:150 --causal"
