@@ -270,7 +270,7 @@ __device__ __forceinline__ void add_queries(const fa_params &p, const key_block 
     add_rows<true, qk_row, K_STEPS>(w.dk, ds_r, 0, q_at, w.k_step, w.query);
 }
 
-/* The five products of a query tile, which is in stage_s. after_rows() follows the last use of the stage. */
+/* The five products of a query tile, which is in stage_s. after_rows() comes when no warp uses the stage any more. */
 template <class F>
 __device__ __forceinline__ void add_tile(const fa_params &p, const key_block &block, warp_state &w, unsigned char *smem,
                                          unsigned char *stage_s, int head, int tile, const F &after_rows)
@@ -285,13 +285,14 @@ __device__ __forceinline__ void add_tile(const fa_params &p, const key_block &bl
         w.query += QUERIES;
     }
     w.query -= OWNED;
-    __syncthreads();
     if (SHARERS > 1) {
+        bar_sync(1 + w.key / (BANDS * 16), SHARERS * WARP_SIZE); /* warps with the same keys */
         const smem_addr q_at = smem_address(stage_s), do_at = q_at + Q_BYTES;
         const smem_addr p_at = smem_address(smem) + P_AT + w.key * pair_row::ROW_BYTES, ds_at = p_at + DS_AT - P_AT;
         add_rows<false, v_row, V_STEPS>(w.dv, {}, p_at, do_at, w.v_step, w.query);
         add_rows<false, qk_row, K_STEPS>(w.dk, {}, ds_at, q_at, w.k_step, w.query);
     }
+    __syncthreads();
     after_rows();
     add_in_turn(p, block, head, tile, smem);
 }
@@ -330,8 +331,6 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
         if (STAGES > 1)
             load_next();
         add_tile(p, block, w, smem, stage_s, head, tile, [&] {
-            if (STAGES == 1 && SHARERS > 1)
-                __syncthreads();
             if (STAGES == 1)
                 load_next();
         });

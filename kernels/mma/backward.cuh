@@ -23,6 +23,7 @@ constexpr int SHARERS = TWO_BANDS ? WARPS * 32 / N : WARPS * 16 > N ? WARPS * 16
 constexpr int BANDS = N * SHARERS / WARPS / 16;                                           /* 16-key bands of a warp */
 constexpr int OWNED = M / SHARERS;               /* queries of which a warp makes the scores, */
 constexpr int QUERIES = OWNED < 32 ? OWNED : 32; /* so many at once */
+static_assert(SHARERS == 1 || WARPS / SHARERS < 16, "warps that share keys meet at one of 15 barriers");
 static_assert(M % (16 * SHARERS) == 0, "m must be a multiple of 16 for each of the warps that share the same keys");
 static_assert(SHARERS == 1 ? OWNED % QUERIES == 0 : (OWNED & (OWNED - 1)) == 0,
               "m must be a power of two where warps share keys");
