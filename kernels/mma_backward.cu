@@ -247,6 +247,15 @@ __device__ __forceinline__ void make_tile_pairs(const fa_params &p, const key_bl
             }
 }
 
+/* None of the ROWS rows from row0 on sees a key of the warp. */
+template <int ROWS>
+__device__ __forceinline__ bool sees_none(const fa_params &p, const key_block &block, const warp_state &w, int row0)
+{
+    const key_range seen = keys_seen_by_any(p, block.seq, row0, row0 + ROWS - 1);
+    const int first_key = block.key0 + w.key;
+    return seen.end <= first_key || (HAS_FIRST_KEY && seen.first >= first_key + BANDS * 16);
+}
+
 /* Four products of QUERIES queries; all that the warp adds to dK and dV by itself. */
 __device__ __forceinline__ void add_queries(const fa_params &p, const key_block &block, const head_scores &scores,
                                             warp_state &w, unsigned char *smem, unsigned char *stage_s, int tile)
@@ -254,11 +263,18 @@ __device__ __forceinline__ void add_queries(const fa_params &p, const key_block 
     const smem_addr k_at = smem_address(smem), q_at = smem_address(stage_s), do_at = q_at + Q_BYTES;
     const smem_addr v_at = k_at + V_AT + w.key * v_row::ROW_BYTES, queries_do_at = do_at + w.query * v_row::ROW_BYTES;
     const float *lse2_s = reinterpret_cast<const float *>(stage_s + Q_BYTES + DO_BYTES);
-    pair_fragments p_r, ds_r;
+    pair_fragments p_r = {}, ds_r = {};
+    const key_range seen = keys_seen_by_all(p, block.seq, tile * M, min(tile * M + M, block.seq.seq_q) - 1);
+    const bool masked = seen.first > block.key0 || seen.end < block.key0 + N;
+    if (HIDES && masked && sees_none<QUERIES>(p, block, w, tile * M + w.query)) {
+        store_pairs(smem + DS_AT, ds_r, w);
+        if (SHARERS > 1)
+            store_pairs(smem + P_AT, p_r, w);
+        return;
+    }
     score_tile s = {};
     multiply_rows<qk_row>(s, k_at + w.key * qk_row::ROW_BYTES, q_at + w.query * qk_row::ROW_BYTES, [](int) {});
-    const key_range seen = keys_seen_by_all(p, block.seq, tile * M, min(tile * M + M, block.seq.seq_q) - 1);
-    if (seen.first > block.key0 || seen.end < block.key0 + N)
+    if (masked)
         make_tile_pairs<true>(p, block, scores, w, tile, lse2_s, v_at, queries_do_at, s, p_r, ds_r);
     else
         make_tile_pairs<false>(p, block, scores, w, tile, lse2_s, v_at, queries_do_at, s, p_r, ds_r);
@@ -309,7 +325,10 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
             unit = first + i % count, tile = i / count;
         }))
         return;
-    const int warp = threadIdx.x / WARP_SIZE, part = warp % SHARERS, group = p.heads / p.kv_heads;
+    int warp = threadIdx.x / WARP_SIZE;
+    if (HIDES && SHARERS > 1)
+        warp = forget(warp ^ warp / 4 % 2 * 3); /* a scheduler's warps have as much to do as others' */
+    const int part = warp % SHARERS, group = p.heads / p.kv_heads;
     warp_state w = {warp / SHARERS * BANDS * 16, part * OWNED, part * K_STEPS, part * V_STEPS, {}, {}};
 
     int left = (block.end - block.begin) * group, head = block.kv_head * group, tile = block.begin, stage = 0;
