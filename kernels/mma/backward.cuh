@@ -100,8 +100,8 @@ __device__ __forceinline__ unsigned long long load_rows(smem_addr tile_at, unsig
     return from_g + static_cast<fa_i64>(stride) * M * 2;
 }
 
-/* Q, dO, and the numbers of M rows; all of a row that is not there are 0, and so is what it adds. Tiles follow each
- * other, from the first of a head on. */
+/* Loads Q, dO and the two numbers of each of M rows. A row that does not exist is all zeros, so it adds nothing. The kept
+ * pointers move on by a tile, so a head's tiles come in order, from the first that sees the keys. */
 __device__ __forceinline__ void load_queries(const fa_params &p, const key_block &block, unsigned char *smem,
                                              unsigned char *stage_s, int head, int tile)
 {

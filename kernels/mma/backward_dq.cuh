@@ -15,8 +15,7 @@ __device__ __forceinline__ void add_some(float *eight_g, int count, const float 
             red_add(eight_g + (lane % 4 * 2 + i % 2) * 16 + i / 2 * 8 + lane / 4, sums[i]);
 }
 
-/* dQ^T of the tile's rows, `count` or all of which exist, += K^T dS^T. dq_g: of the first row, in the first box; boxes
- * have `all` rows. A warp takes 32 rows, or 16, and every so many 32 or 16 columns. */
+/* A warp makes dQ for 32 or 16 rows, and for 16 * DQ_STEPS columns at once. COLUMN_WARPS warps share out the columns. */
 constexpr int DQ_BANDS =
     QUERY_BANDS % 2 == 0 && (WARPS * 2 % QUERY_BANDS == 0 || QUERY_BANDS % (WARPS * 2) == 0) ? 2 : 1;
 constexpr int DQ_GROUPS = QUERY_BANDS / DQ_BANDS, COLUMN_WARPS = larger(WARPS / DQ_GROUPS, 1);
@@ -38,6 +37,8 @@ __device__ __forceinline__ void add_sums(float *box_g, fa_i64 all, int count, in
                 add_some(box_g + j * 16 * all + t * 8 * 16, count - t * 8, sums[j][t]);
 }
 
+/* Adds K^T dS^T to dQ^T of a tile, whose first `count` rows exist. dq_g: where its first row is in the first box. A box
+ * has `all` rows. */
 __device__ __forceinline__ void add_to_dq(float *dq_g, fa_i64 all, int count, smem_addr ds_at, smem_addr k_at)
 {
     const unsigned lane = threadIdx.x % WARP_SIZE, warp = threadIdx.x / WARP_SIZE;
