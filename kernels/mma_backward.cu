@@ -302,7 +302,7 @@ __device__ __forceinline__ void add_tile(const fa_params &p, const key_block &bl
     }
     w.query -= OWNED;
     if (SHARERS > 1) {
-        bar_sync(1 + w.key / (BANDS * 16), SHARERS * WARP_SIZE); /* warps with the same keys */
+        bar_sync(1 + w.key / (BANDS * 16), SHARERS * WARP_SIZE); /* the warps with the same keys */
         const smem_addr q_at = smem_address(stage_s), do_at = q_at + Q_BYTES;
         const smem_addr p_at = smem_address(smem) + P_AT + w.key * pair_row::ROW_BYTES, ds_at = p_at + DS_AT - P_AT;
         add_rows<false, v_row, V_STEPS>(w.dv, {}, p_at, do_at, w.v_step, w.query);
@@ -327,7 +327,7 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
         return;
     int warp = threadIdx.x / WARP_SIZE;
     if (HIDES && SHARERS > 1)
-        warp = forget(warp ^ warp / 4 % 2 * 3); /* a scheduler's warps have as much to do as others' */
+        warp = forget(warp ^ warp / 4 % 2 * 3); /* each scheduler has a warp with many rows, and one with few */
     const int part = warp % SHARERS, group = p.heads / p.kv_heads;
     warp_state w = {warp / SHARERS * BANDS * 16, part * OWNED, part * K_STEPS, part * V_STEPS, {}, {}};
 

@@ -100,8 +100,8 @@ __device__ __forceinline__ unsigned long long load_rows(smem_addr tile_at, unsig
     return from_g + static_cast<fa_i64>(stride) * M * 2;
 }
 
-/* Loads Q, dO and the two numbers of each of M rows. A row that does not exist is all zeros, so it adds nothing. The kept
- * pointers move on by a tile, so a head's tiles come in order, from the first that sees the keys. */
+/* Loads Q, dO and the two numbers of each of M rows. A row that does not exist is all zeros, so it adds nothing. The
+ * kept pointers move on by a tile: a head's tiles come in order, from the first that sees the keys. */
 __device__ __forceinline__ void load_queries(const fa_params &p, const key_block &block, unsigned char *smem,
                                              unsigned char *stage_s, int head, int tile)
 {

@@ -15,7 +15,7 @@ __device__ __forceinline__ void add_some(float *eight_g, int count, const float 
             red_add(eight_g + (lane % 4 * 2 + i % 2) * 16 + i / 2 * 8 + lane / 4, sums[i]);
 }
 
-/* A warp makes dQ for 32 or 16 rows, and for 16 * DQ_STEPS columns at once. COLUMN_WARPS warps share out the columns. */
+/* A warp makes dQ for 32 or 16 rows, and for 16 * DQ_STEPS columns at once. COLUMN_WARPS warps share the columns. */
 constexpr int DQ_BANDS =
     QUERY_BANDS % 2 == 0 && (WARPS * 2 % QUERY_BANDS == 0 || QUERY_BANDS % (WARPS * 2) == 0) ? 2 : 1;
 constexpr int DQ_GROUPS = QUERY_BANDS / DQ_BANDS, COLUMN_WARPS = larger(WARPS / DQ_GROUPS, 1);
