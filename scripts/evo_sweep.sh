@@ -10,8 +10,8 @@
 #   --seed N                 default 1
 #   --out DIR                default evidence/<gpu>; holds leaderboard.jsonl (append-only; a .gz of it is
 #                            unpacked), leaderboard.json and micro_best.json
-#   --pool N                 candidates being compiled and checked while one is timed (default: three quarters of the
-#                            cores, 2 to 12 for each GPU; on hosts 12)
+#   --pool N                 candidates being compiled and checked while one is timed (default: the cores, 2 to 16
+#                            for each GPU; on hosts 12)
 #   --jobs N                 GPUs of this machine at once: the first N, or of CUDA_VISIBLE_DEVICES (default 1)
 #   --sshloginfile FILE      hosts for GNU parallel, with the same GPU, --jobs of them each; the repository at the same
 #                            path there

@@ -397,8 +397,8 @@ def settle(options):
     """The numbers that were not given. --pool: candidates on their way, by the hosts or the cores of this machine."""
     hosts = hosts_of(options.sshloginfile) if options.sshloginfile else []
     gpus = options.jobs * (len(hosts) or 1)
-    wanted = 12 * gpus if hosts else len(os.sched_getaffinity(0)) * 3 // 4
-    options.pool = options.pool or min(max(wanted, 2 * gpus), 12 * gpus)
+    wanted = 12 * gpus if hosts else len(os.sched_getaffinity(0))
+    options.pool = options.pool or min(max(wanted, 2 * gpus), 16 * gpus)
     options.each = max(1, options.pool // (2 * gpus))  # candidates that a host takes at once, for each GPU
     options.budget = options.budget or (sys.maxsize if options.seconds else 64)
     options.end = time.time() + (options.seconds or float("inf"))
