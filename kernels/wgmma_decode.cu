@@ -52,6 +52,8 @@ constexpr int PRODUCER_REGISTERS = FA_FP8_KV && CONSUMERS == 1 && BLOCKS_PER_SM 
 constexpr int CONSUMER_REGISTERS = BLOCKS_PER_SM == 2                          ? 216 - GIVEN_REGISTERS
                                    : FA_FP8_KV || (HAS_PAGES && CONSUMERS > 1) ? 232
                                                                                : 240;
+/* With an FP8 cache shared memory is read and written much: Q is read from there once. */
+constexpr bool Q_IN_REGISTERS = FA_FP8_KV && PRODUCT_REGISTERS + Q_REGS + SPARE_REGISTERS <= CONSUMER_REGISTERS;
 static_assert(PRODUCT_REGISTERS + SPARE_REGISTERS <= CONSUMER_REGISTERS,
               "n: S, O and P of this n and dim do not fit the registers of a thread");
 
@@ -70,6 +72,40 @@ __device__ __forceinline__ void load_q(const fa_params &p, const packed_tile &ti
                 *reinterpret_cast<const uint4 *>(q_g + row.head * p.q_stride_h + row.query * p.q_stride_s + chunk * 8);
         st_shared_16_at(q_s + (chunk / 8 * 64 + at) * BOX_ROW_BYTES + ((chunk ^ at) % 8) * 16, words);
     }
+}
+
+/* S = Q K^T, issued but not committed. */
+__device__ __forceinline__ void issue_scores(float (&s_r)[FA_N / 2], const unsigned (&q_r)[Q_REGS], unsigned q_word,
+                                             unsigned k_word)
+{
+    if constexpr (Q_IN_REGISTERS)
+        issue_qk(s_r, q_r, k_word);
+    else
+        issue_qk(s_r, q_word, k_word);
+}
+
+/* S = Q K^T of the first key tile. */
+__device__ __forceinline__ void first_product(float (&s_r)[FA_N / 2], const unsigned (&q_r)[Q_REGS], unsigned q_word,
+                                              unsigned k_word)
+{
+    fence_operand(s_r);
+    wgmma_fence();
+    issue_scores(s_r, q_r, q_word, k_word);
+    wgmma_commit();
+    wgmma_wait<0>();
+    fence_operand(s_r);
+}
+
+/* O += P V of the last key tile. */
+__device__ __forceinline__ void last_product(float (&o_r)[O_REGS], const unsigned (&p_r)[FA_N / 4], unsigned v_word,
+                                             bool accumulate)
+{
+    fence_operand(o_r);
+    wgmma_fence();
+    issue_pv(o_r, p_r, v_word, accumulate);
+    wgmma_commit();
+    wgmma_wait<0>();
+    fence_operand(o_r);
 }
 
 /* Attention of a warpgroup's 64 rows from row0 on to the block's keys. Sets o_r and rows; sums as in softmax_rows. The
@@ -96,19 +132,19 @@ __device__ __forceinline__ void attend(const fa_params &p, const shared_layout &
             mask_columns(s_r, limit_here, lane);
     };
 #endif
+    /* Warps without rows, and threads without a second one, leave their issue slots to the warps that convert. */
+    const bool idle = FA_FP8_KV && row0 + static_cast<int>(uniform_by_shuffle(thread / 32)) * 16 >= tile.rows;
+    const bool one_row = FA_FP8_KV && tile.rows - row0 <= 8;
     float s_r[FA_N / 2], rescale_r[2];
-    unsigned p_r[FA_N / 4];
+    unsigned p_r[FA_N / 4], q_r[Q_REGS];
+    if (Q_IN_REGISTERS)
+        load_q_operand(q_r, q_s, thread);
     pipeline_state k = {0, 0}, v = {0, 0};
     auto k_address = [&] { return uniform_by_shuffle(at.k_s + k.stage * K_TILE_BYTES); };
     auto v_word = [&] { return uniform_by_shuffle(v_descriptor(at.v_s + v.stage * V_TILE_BYTES, at.ones_s)); };
 
     consumer_wait(at.k_full, k);
-    fence_operand(s_r);
-    wgmma_fence();
-    issue_qk(s_r, q_word, descriptor_start(k_address())); /* S = Q K^T of the first key tile */
-    wgmma_commit();
-    wgmma_wait<0>();
-    fence_operand(s_r);
+    first_product(s_r, q_r, q_word, descriptor_start(k_address()));
     consumer_release<FA_STAGES>(at.k_empty, k, lane);
     mask(s_r, keys.first);
     first_softmax(s_r, rows, scale_log2);
@@ -120,7 +156,7 @@ __device__ __forceinline__ void attend(const fa_params &p, const shared_layout &
         fence_operand(s_r);
         fence_operand(o_r);
         wgmma_fence();
-        issue_qk(s_r, q_word, descriptor_start(k_s)); /* S = Q K^T */
+        issue_scores(s_r, q_r, q_word, descriptor_start(k_s));
         wgmma_commit();
         consumer_wait(at.v_full, v);
         wgmma_fence();
@@ -128,13 +164,20 @@ __device__ __forceinline__ void attend(const fa_params &p, const shared_layout &
         wgmma_commit();
         wgmma_wait<1>(); /* S is complete; its softmax runs under P V */
         fence_operand(s_r);
-        mask(s_r, n);
-        if (HAS_FIRST_KEY)
-            first_ref_of_late_rows(s_r, rows, scale_log2);
-        const bool raised = online_softmax(s_r, rows, rescale_r, scale_log2, [&](float(&again)[FA_N / 2]) {
+        auto recompute = [&](float(&again)[FA_N / 2]) {
             recompute_s(again, q_s, k_s, thread);
+            if (FA_FP8_KV)
+                __syncwarp(); /* all lanes have read K before one frees it */
             mask(again, n);
-        });
+        };
+        bool raised = false;
+        if (!idle) {
+            mask(s_r, n);
+            if (HAS_FIRST_KEY)
+                first_ref_of_late_rows(s_r, rows, scale_log2);
+            raised = one_row ? online_softmax<true>(s_r, rows, rescale_r, scale_log2, recompute)
+                             : online_softmax(s_r, rows, rescale_r, scale_log2, recompute);
+        }
         fence_operand(s_r);
         if (!SUM_BY_MMA)
             compute_before(__float_as_int(rows.sum[0] + rows.sum[1]));
@@ -144,15 +187,11 @@ __device__ __forceinline__ void attend(const fa_params &p, const shared_layout &
         consumer_release<FA_STAGES>(at.v_empty, v, lane);
         if (raised)
             rescale_o(o_r, rescale_r);
-        pack_p(s_r, p_r);
+        if (!idle)
+            pack_p(s_r, p_r);
     }
     consumer_wait(at.v_full, v);
-    fence_operand(o_r);
-    wgmma_fence();
-    issue_pv(o_r, p_r, v_word(), keys.end - 1 != keys.first); /* O += P V of the last */
-    wgmma_commit();
-    wgmma_wait<0>();
-    fence_operand(o_r);
+    last_product(o_r, p_r, v_word(), keys.end - 1 != keys.first);
 }
 
 /* Stores O = o_r / sums of a thread's two rows. */

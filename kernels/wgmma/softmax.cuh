@@ -118,7 +118,8 @@ __device__ __forceinline__ void row_max_of(const float (&s_r)[FA_N / 2], float (
 
 /* P = exp2(S * scale_log2 - ref), in place, and added to the sums. Returns the bits of an upper bound of P: the
  * largest P, or the larger of the two rows' sums here. Bits order like the numbers, because none is negative, and
- * integers have a maximum of three. */
+ * integers have a maximum of three. ONE_ROW: a thread's second row does not exist, its P is 0. */
+template <bool ONE_ROW = false>
 __device__ __forceinline__ int exponentials(float (&s_r)[FA_N / 2], softmax_rows &rows, float scale_log2)
 {
     float part[4] = {0.0f, 0.0f, 0.0f, 0.0f};
@@ -126,6 +127,10 @@ __device__ __forceinline__ int exponentials(float (&s_r)[FA_N / 2], softmax_rows
 #pragma unroll
     for (int i = 0; i < FA_N / 2; i += 2) {
         const int h = (i / 2) % 2;
+        if (ONE_ROW && h == 1) {
+            s_r[i] = s_r[i + 1] = 0.0f;
+            continue;
+        }
         s_r[i] = exp2_approx(fmaf(s_r[i], scale_log2, -rows.ref[h]));
         s_r[i + 1] = exp2_approx(fmaf(s_r[i + 1], scale_log2, -rows.ref[h]));
         if (SUM_BY_MMA) {
@@ -274,12 +279,12 @@ __device__ __forceinline__ void raise_ref(float (&s_r)[FA_N / 2], softmax_rows &
 
 /* Softmax of a later key tile: S, masked, becomes P. Returns true when the reference was raised: the caller then
  * scales O by rescale. recompute(s_r): S of this tile again, masked. */
-template <class RECOMPUTE>
+template <bool ONE_ROW = false, class RECOMPUTE>
 __device__ __forceinline__ bool online_softmax(float (&s_r)[FA_N / 2], softmax_rows &rows, float (&rescale)[2],
                                                float scale_log2, const RECOMPUTE &recompute)
 {
     const float sum_before[2] = {rows.sum[0], rows.sum[1]};
-    const int bound = exponentials(s_r, rows, scale_log2);
+    const int bound = exponentials<ONE_ROW>(s_r, rows, scale_log2);
     if (!__any_sync(ALL_LANES, bound > (127 + RESCALE_LOG2) << 23))
         return false;
     if (__any_sync(ALL_LANES, bound > (127 + OVERFLOW_LOG2) << 23)) {
