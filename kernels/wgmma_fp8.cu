@@ -3,9 +3,9 @@
  * Idea: wgmma takes bytes K-major only, so V must lie transposed. A producer warpgroup streams Q, K and V by TMA and
  *   transposes V in shared memory: ldmatrix transposes pairs of bytes, a byte permute parts them, stmatrix stores rows
  *   of keys. The keys of such a row stand in the order in which a thread holds the probabilities. Two or three
- *   consumer warpgroups own 64 query rows each. Registers for three suffice up to 128 columns of V. There P's bytes are
- *   made without exponentials, their sums are columns more of P V, and blocks are persistent (wgmma/fp8_tickets.cuh)
- *   unless lengths, windows or chunks are given. Where P comes from exponentials (more columns, log-sum-exp) consumers
+ *   consumer warpgroups own 64 query rows each. Registers for three suffice up to 128 columns of V. There, and causal,
+ *   P's bytes are made without exponentials, their sums are columns more of P V, and blocks are persistent
+ *   (wgmma/fp8_tickets.cuh) unless lengths, windows or chunks are given. With a log-sum-exp, or more columns, consumers
  *   take turns at [P V of a tile, Q K^T of the next], so that one's exponentials run under another's products.
  * Softmax and sums: as mma_fp8. P V of a tile starts from zero and is added to O in FP32.
  * Builds on: mma_fp8, wgmma.   Knobs: M, N, STAGES.

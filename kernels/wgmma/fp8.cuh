@@ -28,14 +28,15 @@ constexpr int PART_COLS = DIM_N > 128 ? DIM_N / 2 : DIM_N;
 constexpr int Q_BYTES = 64 * BOXES * ROW_BYTES, K_BYTES = N * BOXES * ROW_BYTES, RAW_BYTES = N * BOXES_V * ROW_BYTES;
 /* Whether the bytes of P are made without exponentials (probabilities_by_bits). Eight columns more of V, of ONE_BY_4,
  * make their sums: a lane has a quarter of a row's. Where they cannot be columns of the same product they lie apart. */
-constexpr bool BY_BITS = !FA_LSE && DIM_N <= 128, SUMS_APART = BY_BITS && DIM_N != 64 && DIM_N != 128;
+constexpr bool BY_BITS = !FA_LSE && (DIM_N <= 128 || FA_CAUSAL);
+constexpr bool SUMS_APART = BY_BITS && DIM_N != 64 && DIM_N != 128;
 constexpr int SUM_COLS = BY_BITS && !SUMS_APART ? 8 : 0;
 constexpr unsigned ONE_BY_4 = 0x28282828;
 constexpr int V_BYTES = (DIM_N + SUM_COLS) * N; /* transposed: rows of N keys */
-/* Named barriers: the producer's; the turns of the consumers, from BAR_TURN on. With exponentials consumers would fall
- * into step without turns: products of all at once, then exponentials of all at once. */
+/* Named barriers: the producer's; the turns of the consumers, from BAR_TURN on. With exponentials, or two consumers of
+ * many columns, all would fall into step without turns: products of all at once, then exponentials of all at once. */
 constexpr int BAR_PRODUCER = 1, BAR_TURN = 2;
-constexpr bool TURNS = !BY_BITS;
+constexpr bool TURNS = !BY_BITS || DIM_N > 128;
 /* Whether a turn is over when its products are issued: the next ones stand in line, so the tensor cores do not idle
  * while a turn changes hands. Up to dim 64 exponentials take longer than products. There a turn lasts until its
  * products are done, which keeps the consumers apart. */
@@ -240,7 +241,7 @@ __device__ __forceinline__ void value_tile(consumer_state &c, unsigned v, const 
             wgmma_e4m3<COLS>::rs(sum, &c.p[4 * step], wgmma_descriptor<N>(v + part * (PART_COLS * N / 16) + step * 2),
                                  step > 0);
 #pragma unroll
-        for (int step = 0; SUMS_APART && step < N / 32; ++step)
+        for (int step = 0; SUMS_APART && part == DIM_N / PART_COLS - 1 && step < N / 32; ++step)
             wgmma_e4m3<8>::rs(apart, &c.p[4 * step],
                               wgmma_descriptor<N>(uniform_by_shuffle(descriptor_start(at.ones()))), step > 0);
         wgmma_commit();
@@ -250,7 +251,7 @@ __device__ __forceinline__ void value_tile(consumer_state &c, unsigned v, const 
         for (int i = 0; i < PART_COLS / 2; ++i)
             o[i] = fmaf(o[i], c.alpha[i / 2 % 2], sum[i]);
 #pragma unroll
-        for (int h = 0; BY_BITS && h < 2; ++h)
+        for (int h = 0; BY_BITS && part == DIM_N / PART_COLS - 1 && h < 2; ++h)
             c.l[h] = fmaf(c.l[h], c.alpha[h], SUMS_APART ? apart[2 * h] : sum[PART_COLS / 2 + 2 * h]);
     }
 }
