@@ -4,7 +4,8 @@
  *   registers; P^T and dS^T are there the left operands of dV += P^T dO and dK += dS^T Q. dS goes through shared memory
  *   for dQ^T = K^T dS^T. Each makes half of it: 64 columns of dQ, or up to dim 64 half of the rows. A warp of
  *   the third adds them by bulk reductions, 16 columns each, to FP32 sums in the workspace, which lie as registers do.
- *   With --deterministic it waits for the block's turn, while the next tile is computed.
+ *   With --deterministic two warps do, every other tile each: they wait for the block's turn, while the next tile is
+ *   computed.
  * Above dim 128 dK and dV of 64 keys may fill the registers. Up to dim 192, with a dim-v up to 128, n 128 goes by
  *   halves of a tile's queries from the exponentials on. With n 64 both share the keys: one makes S^T and owns dV, the
  *   other dP^T and dK. S^T goes through shared memory, and both make P^T of it. dQ is dealt in parts of 64 columns. The
@@ -344,9 +345,9 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
         };
         if constexpr (SHARED_KEYS)
             produce_shared(p, block, at, smem, thread);
-        else if (thread >= 96)
+        else if (thread >= 128 - 32 * SENDERS)
             for_each_block(p, block, [&](const key_block &block, query_loop &loop, unsigned &) {
-                send_dq(p, block, loop, at.base + DQ_AT);
+                send_dq(p, block, loop, at.base + DQ_AT, SENDERS > 1 && thread < 96);
             });
         else if (!PERSISTENT)
             load(uniform_by_shuffle(thread / 32));

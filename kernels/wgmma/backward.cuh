@@ -19,6 +19,9 @@ constexpr bool WIDE =
     !SHARED_KEYS && BOXES == 3; /* exponentials by halves of a tile; each makes half of dQ's third part */
 constexpr bool LATE_DOUT = FA_CAUSAL && BOXES == 2 && M == 64; /* dO and delta land behind barriers of their own */
 constexpr int DQ_PARTS = BY_COLUMNS ? BOXES : 2, DQ_ROWS = BY_COLUMNS ? M : M / 2;
+/* With turns two warps send dQ, every other tile each: a tile waits for its turn, then for its sums to be in memory,
+ * which takes longer than to compute one. The first brings all of the rows' numbers then. */
+constexpr int SENDERS = DETERMINISTIC && !SHARED_KEYS ? 2 : 1;
 constexpr unsigned TURN_ENDS = SHARED_KEYS ? 2 : 1; /* by the warpgroups, or by the warp that sends dQ */
 static_assert((FA_FEATURES & FA_FEATURE_BACKWARD) != 0, "wgmma_backward: computes gradients, for --op backward");
 static_assert(FA_DIM % 8 == 0 && FA_DIM >= 16 && FA_DIM <= 256, "dim must be a multiple of 8 from 16 to 256");
@@ -63,7 +66,7 @@ constexpr bool PERSISTENT =
 constexpr int PRODUCER_REGISTERS = 24, CONSUMER_REGISTERS = 240;
 
 /* Named barriers: dS is written; S^T is; dS is, by the warpgroup itself. A warpgroup's part of dQ is written, and has
- * been sent (+ 2). With one buffer, the other warpgroup has used dS. */
+ * been sent (+ 2); the second sender's is written (+ 6). With one buffer, the other warpgroup has used dS. */
 enum { BAR_DS = 1, BAR_S = 2, BAR_OWN_DS = 3, BAR_DQ = 4, BAR_DS_USED = 8 };
 
 /* Addresses in shared memory. full: a stage has landed; empty: it has been used. */
@@ -216,6 +219,27 @@ __device__ __forceinline__ constexpr int number_place(int row)
     return row / 16 * 16 + row % 8 / 2 * 4 + row / 8 % 2 * 2 + row % 2;
 }
 
+/* The rows' numbers where one warp brings them all, of SENDERS. */
+__device__ __forceinline__ void bring_numbers(const fa_params &p, const key_block &block, query_loop &loop,
+                                              const shared_layout &at, unsigned char *smem, int lane)
+{
+    for (; loop.left > 0; advance(loop, block)) {
+        const gradient_rows rows = gradients_of(p, block.seq, loop.head, block.kv_head, loop.group);
+        const int rows_left = smaller(block.seq.seq_q - loop.tile * M, M) - lane;
+        mbarrier_wait(at.empty_bar + 8 * stage_of(loop), phase_of(loop) ^ 1);
+        float *to_s = reinterpret_cast<float *>(smem + numbers_of(loop)) + number_place(lane);
+#pragma unroll
+        for (int i = 0; i < M; i += 32)
+            if (i + lane < M) {
+                const int row = loop.tile * M + lane + i;
+                to_s[i] = i < rows_left ? rows.lse2_g[row] : 0.0f;
+                to_s[M + i] = i < rows_left ? rows.delta_g[row] : 0.0f;
+            }
+        mbarrier_arrive(at.full_bar + 8 * stage_of(loop));
+        mbarrier_arrive(LATE_DOUT ? at.empty_bar + dout_bar_of(loop) : at.full_bar + 8 * stage_of(loop));
+    }
+}
+
 /* The same where each warpgroup has its keys: one warp issues all copies, two bring the rows' numbers. */
 __device__ __forceinline__ void produce(const fa_params &p, const key_block &block, query_loop &loop,
                                         const shared_layout &at, unsigned char *smem, int warp, int thread)
@@ -252,6 +276,9 @@ __device__ __forceinline__ void produce(const fa_params &p, const key_block &blo
                 load_keys(p, block, at, first_key, of_keys);
             }
         }
+    } else if (SENDERS > 1) {
+        if (warp == 1)
+            bring_numbers(p, block, loop, at, smem, thread % 32);
     } else if (warp < 3) {
         const int lane = thread % 32;
         const fa_i64 of_head = gradients_of(p, seq, loop.head, block.kv_head, loop.group).first;

@@ -119,6 +119,9 @@ __device__ __forceinline__ void put_whole_dq(float (&dq)[REGISTERS], const fa_pa
     __syncwarp();
 }
 
+/* The warp that sends the count-th tile. */
+__device__ __forceinline__ int sender_of(int count) { return SENDERS > 1 ? count % SENDERS : 0; }
+
 /* Around a warpgroup's part of dQ in shared memory: the tile before was sent; this one may be. */
 __device__ __forceinline__ void begin_part(bool first, int group)
 {
@@ -126,15 +129,16 @@ __device__ __forceinline__ void begin_part(bool first, int group)
         bar_sync(BAR_DQ + 2 + group, 128 + 32);
 }
 
-__device__ __forceinline__ void end_part(int group)
+__device__ __forceinline__ void end_part(int group, int count)
 {
     fence_async_proxy();
-    bar_arrive(BAR_DQ + group, 128 + 32);
+    bar_arrive(BAR_DQ + group + sender_of(count) * 6, 128 + 32);
 }
 
-/* The warp that sends dQ: adds what the warpgroups leave in shared memory to the sums, four boxes of 16 columns each,
- * of WIDE's third part half of the rows. With --deterministic a tile waits for so many turns of tiles of keys. */
-__device__ __forceinline__ void send_dq(const fa_params &p, const key_block &block, query_loop &loop, unsigned dq_at)
+/* A warp that sends dQ: adds what the warpgroups leave in shared memory to the sums, four boxes of 16 columns each, of
+ * WIDE's third part half of the rows. With --deterministic a tile waits for so many turns of tiles of keys. */
+__device__ __forceinline__ void send_dq(const fa_params &p, const key_block &block, query_loop &loop, unsigned dq_at,
+                                        int sender)
 {
     if (has_whole_rows(p))
         return;
@@ -142,21 +146,21 @@ __device__ __forceinline__ void send_dq(const fa_params &p, const key_block &blo
     const gradient_rows rows = gradients_of(p, block.seq, loop.head, block.kv_head, loop.group);
     float *head_g = rows.dq_g + lane % 4 * 16 + dq_moved(rows, 0, lane % 4 * 16);
     unsigned *turn_g = rows.turn_g;
-    [[maybe_unused]] bool come = false; /* the tile's turn */
 #pragma unroll 1
     for (; loop.left > 0; advance(loop, block)) {
         const int row0 = loop.tile * M;
+        const bool sends = SENDERS == 1 || sender_of(loop.count) == sender;
         for (int group = 0; PERSISTENT && group < 2 && loop.count > 0; ++group)
             bar_arrive(BAR_DQ + 2 + group, 128 + 32);
-        if (DETERMINISTIC) {
+        if (DETERMINISTIC && sends) {
             const unsigned turns = turn_of(p, block, row0);
-            if (lane == 0 && turns > 0 && !come)
+            if (lane == 0 && turns > 0)
                 wait_for_turn(turn_g + row0, turns);
             __syncwarp();
         }
 #pragma unroll
-        for (int group = 0; group < 2; ++group) {
-            bar_sync(BAR_DQ + group, 128 + 32);
+        for (int group = 0; group < 2 && sends; ++group) {
+            bar_sync(BAR_DQ + group + sender * 6, 128 + 32);
             const int first = row0 + (BY_COLUMNS ? 0 : group * DQ_ROWS), count = smaller(seq_q - first, DQ_ROWS);
             if (lane < smaller(DIM16 / 16 - (BY_COLUMNS ? group * 4 : 0), 4) && count > 0) {
                 bulk_add_floats(head_g + first * 16 + (BY_COLUMNS ? group * 64 * rows.all : 0),
@@ -174,12 +178,9 @@ __device__ __forceinline__ void send_dq(const fa_params &p, const key_block &blo
             tma_store_wait_read();
         __syncwarp();
 #pragma unroll
-        for (int group = 0; !PERSISTENT && group < 2 && loop.left > 1; ++group)
+        for (int group = 0; !PERSISTENT && group < 2 && loop.left > 1 && sends; ++group)
             bar_arrive(BAR_DQ + 2 + group, 128 + 32);
-        if (DETERMINISTIC) {
-            /* A look at the next tile's turn takes as long as half of a reduction. */
-            if (lane == 0 && block.seq.seq_kv > MANY_TILES * N)
-                come = loop.tile + 1 < block.end && load_acquire(turn_g + row0 + M) >= turn_of(p, block, row0 + M);
+        if (DETERMINISTIC && sends) {
             if (lane < (WIDE ? 8 : 4))
                 bulk_wait_done();
             __syncwarp();

@@ -25,7 +25,7 @@ __device__ __forceinline__ void put_dq(float (&dq)[REGISTERS], const fa_params &
     } else {
         begin_part(loop.count == 0, w.group);
         put_transposed_dq(dq, warp_s, block.seq.seq_q - row0);
-        end_part(w.group);
+        end_part(w.group, loop.count);
     }
 }
 
@@ -169,7 +169,7 @@ __device__ __forceinline__ void consume_wide_tile(const fa_params &p, const key_
     put_transposed_dq(dq, smem + DQ_AT + w.group * DQ_BYTES + w.warp * (DQ_BYTES / 4), block.seq.seq_q - row0);
     put_transposed_dq(third, smem + DQ_AT + (4 + w.group) * (DQ_BYTES / 2) + w.warp * (DQ_BYTES / 8),
                       block.seq.seq_q - row0 - w.group * (M / 2));
-    end_part(w.group);
+    end_part(w.group, loop.count);
     wgmma_wait<0>(); /* for dK */
     fence_operand(w.dk);
     release(at.empty_bar + 8 * stage_of(loop), w.thread);
