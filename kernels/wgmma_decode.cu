@@ -166,8 +166,7 @@ __device__ __forceinline__ void attend(const fa_params &p, const shared_layout &
         fence_operand(s_r);
         auto recompute = [&](float(&again)[FA_N / 2]) {
             recompute_s(again, q_s, k_s, thread);
-            if (FA_FP8_KV)
-                __syncwarp(); /* all lanes have read K before one frees it */
+            __syncwarp(); /* all lanes have read K before one frees it */
             mask(again, n);
         };
         bool raised = false;

@@ -24,6 +24,7 @@ static const point points[] = {
     {"causal_gqa", "--batch 2 --heads 4 --kv-heads 2 --seq 33 --seq-kv 70 --dim 40 --causal --dist sharp", "aut", true},
     {"rows_without_keys", "--batch 1 --heads 1 --seq 40 --seq-kv 17 --dim 24 --causal", "a", false},
     {"one_row", "--batch 1 --heads 3 --seq 1 --seq-kv 130 --dim 128", "a", false},
+    {"overflow", "--batch 1 --heads 2 --kv-heads 1 --seq 9 --seq-kv 250 --dim 64 --scale 40", "t", false}, /* S again */
     {"misaligned", "--batch 1 --heads 2 --seq 35 --seq-kv 66 --dim 72 --misalign 3", "au", true},
     {"window", "--batch 1 --heads 4 --kv-heads 2 --seq 150 --seq-kv 190 --dim 64 --causal --window 40,0 --sinks --lse",
      "aut", true},
