@@ -12,9 +12,10 @@
  *   first is half a tile ahead, so that one's exponentials run under the other's products.
  *   Their dO and rows' numbers come by cp.async.
  * Loads: a third warpgroup brings Q, K, V and dO by TMA.
- * Blocks: where they are about equally long, one a multiprocessor goes through them; loads of the next begin while dK
- *   and dV leave. Under a causal window of at most 128 keys (WHOLE_ROWS) it goes from keys to the next ones, and has
- *   whole rows of dQ, without sums in the workspace.
+ * Blocks: where they are about equally long, and at dims 65 to 128, one a multiprocessor goes through them; loads of
+ *   the next begin while dK and dV leave. At dims 65 to 128 the lane that issues copies draws their numbers, and leaves
+ *   what a block is in shared memory for all other warps (DRAWS). Under a causal window of at most 128 keys it goes
+ *   from keys to the next ones (WHOLE_ROWS), and has whole rows of dQ, without sums in the workspace.
  * Around it: fa_before and fa_after of mma/gradients.cuh.
  * Builds on: mma_backward, wgmma.
  * Splits: where blocks are few, a cluster of them shares a K/V head's keys. Each has a part of the query tiles, and at
@@ -25,6 +26,7 @@
  *   ALiBi; for softcap m 64, above dim 128 n 64. */
 #include "wgmma/backward_blocks.cuh"
 #include "wgmma/backward_dq.cuh"
+#include "wgmma/backward_load.cuh"
 #include "wgmma/backward_store.cuh"
 #include "wgmma/backward_wide.cuh"
 
@@ -154,7 +156,9 @@ __device__ __forceinline__ void consume(const fa_params &p, key_block &block, co
                                         const shared_layout &at, unsigned char *smem, unsigned &block_at)
 {
     const int group = w.group, thread = w.thread;
-    if (loop.left > 0) {
+    if (DRAWS)
+        mbarrier_wait(at.keys_bar, block_at & 1);
+    else if (loop.left > 0) {
         mbarrier_wait(at.keys_bar, PERSISTENT ? block_at / KEYS_PHASE : 0);
         block_at ^= KEYS_PHASE;
     }
@@ -183,7 +187,11 @@ __device__ __forceinline__ void consume(const fa_params &p, key_block &block, co
     }
     if (has_whole_rows(p) && block.begin * M != block.key0) /* the halo: dK and dV are another block's */
         return;
-    if constexpr (PERSISTENT) { /* again, as registers were short */
+    if constexpr (DRAWS) { /* again, as registers were short */
+        asm volatile("" : "+r"(block_at));
+        query_loop unused;
+        take_block(block, unused, p, at, block_at);
+    } else if constexpr (PERSISTENT) {
         asm volatile("" : "+r"(block_at));
         find_block(block, p, block_at & ~KEYS_PHASE);
     }
@@ -323,7 +331,7 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
     key_block block;
     if (!PERSISTENT && !find_block(block, p, blockIdx.x))
         return;
-    if (ZIGZAG && p.heads == p.kv_heads)
+    if (ZIGZAG && !DRAWS && p.heads == p.kv_heads)
         block.up = BOXES != 2;
     if (threadIdx.x == 0) {
         mbarrier_init(at.keys_bar, 1);
@@ -333,20 +341,22 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
         }
         for (int i = 0; i < DO_BARS; ++i)
             mbarrier_init(at.empty_bar + 8 * (STAGES + i), i < DO_STAGES ? DO_LOADERS : CONSUMERS / 32);
+        for (int i = 0; DRAWS && i < 4; ++i)
+            mbarrier_init(at.base + FOUND_BARS_AT + 8 * i, 1);
         mbarrier_init_fence();
     }
     __syncthreads();
     if (group == 2) {
         setmaxnreg_dec<PRODUCER_REGISTERS>();
         const auto load = [&](int warp) {
-            for_each_block(p, block, [&](const key_block &block, query_loop &loop, unsigned &) {
+            for_each_block(p, block, at, [&](const key_block &block, query_loop &loop, unsigned &) {
                 produce(p, block, loop, at, smem, warp, thread);
             });
         };
         if constexpr (SHARED_KEYS)
             produce_shared(p, block, at, smem, thread);
         else if (thread >= 128 - 32 * SENDERS)
-            for_each_block(p, block, [&](const key_block &block, query_loop &loop, unsigned &) {
+            for_each_block(p, block, at, [&](const key_block &block, query_loop &loop, unsigned &) {
                 send_dq(p, block, loop, at.base + DQ_AT, SENDERS > 1 && thread < 96);
             });
         else if (!PERSISTENT)
@@ -355,12 +365,17 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
             load(2);
         else if (thread >= 32)
             load(1);
-        else if (elect_one())
+        else if constexpr (DRAWS) {
+            if (elect_one())
+                draw_blocks(p, block, at, [&](const key_block &block, query_loop &loop) {
+                    produce(p, block, loop, at, smem, 0, thread);
+                });
+        } else if (elect_one())
             load(0);
     } else {
         setmaxnreg_inc<CONSUMER_REGISTERS>();
         if constexpr (!SHARED_KEYS)
-            for_each_block<KEYS_PHASE>(p, block, [&](key_block &block, query_loop &loop, unsigned &block_at) {
+            for_each_block<KEYS_PHASE>(p, block, at, [&](key_block &block, query_loop &loop, unsigned &block_at) {
                 consumer_state w = {};
                 w.group = group, w.thread = thread;
                 consume(p, block, w, loop, at, smem, block_at);

@@ -4,7 +4,7 @@
 #define DQ_BOX 16
 #define DQ_ALIGNED false
 #define DQ_BY_LANES !RED_ADDS_4
-#include "mma/gradients.cuh"
+#include "mma/gradient_pairs.cuh"
 
 constexpr int M = FA_M, N = FA_N, WARPS = FA_WARPS, STAGES = FA_STAGES;
 static_assert((FA_FEATURES & FA_FEATURE_BACKWARD) != 0, "mma_backward: computes gradients, for --op backward");

@@ -55,6 +55,9 @@ __device__ __forceinline__ int dq_place(int row, int column, int columns)
 #ifndef DQ_BY_LANES /* in whole 8 rows: [2: the column, and 8 further on][2 rows][8 columns][4 pairs of rows] */
 #define DQ_BY_LANES false
 #endif
+#ifndef TAKES_ORDERS /* DRAWS and BACK */
+#define TAKES_ORDERS false
+#endif
 constexpr bool TRANSPOSED = DQ_BOX == 16, ALIGNED = DQ_ALIGNED;
 /* Blocks of fa_before and fa_after that share a multiprocessor: their loads are what takes time. */
 constexpr int BLOCKS_AROUND = THREADS > 1152 ? 1 : 1152 / THREADS;
@@ -63,6 +66,11 @@ constexpr int BLOCKS_AROUND = THREADS > 1152 ? 1 : 1152 / THREADS;
  * sees. A block that goes from key tile to key tile has whole dQ, and rounds it itself. */
 constexpr bool WHOLE_ROWS = TRANSPOSED && FA_M == 128 && FA_N == 128 && FA_CAUSAL && HAS_WINDOW && !HAS_CHUNK &&
                             !HAS_VARLEN && !DETERMINISTIC && FA_SPLITS == 1;
+/* DRAWS: a block for each multiprocessor draws the next one's number, counted in the first row's turn.
+ * BACK, deterministic, with the causal mask alone: every other group of heads goes from the first keys to the last, its
+ * rows from the last to the first, so that both end together. */
+constexpr bool DRAWS = TAKES_ORDERS && !DETERMINISTIC && !HAS_VARLEN && FA_SPLITS == 1 && FA_DIM > 64 && FA_DIM <= 128;
+constexpr bool BACK = TAKES_ORDERS && DETERMINISTIC && FA_CAUSAL && !HAS_FIRST_KEY && !HAS_VARLEN && FA_SPLITS == 1;
 __device__ __forceinline__ bool has_whole_rows(const fa_params &p)
 {
     return WHOLE_ROWS && p.window_left > 0 && p.window_left <= FA_N && p.seq_q == p.seq_kv && p.heads == p.kv_heads;
@@ -148,6 +156,8 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, BLOCKS_AROUND) fa_before(co
                                     (seq.first_q + row) * p.lse_stride_s];
             rows.lse2_g[row] = lse > -INF ? lse * LOG2_E : INF; /* a row that sees no key: its probabilities are 0 */
             rows.delta_g[row] = delta;
+            if (DRAWS && rows.first + row == 0)
+                *rows.turn_g = 0;
         }
     });
 }
@@ -254,7 +264,7 @@ __device__ __forceinline__ void sum_dsinks(const fa_params &p)
 struct key_block {
     sequence seq;
     int kv_head, key0, begin, end;
-    bool aligned, up; /* rows that are read start at multiples of 16 bytes; of ZIGZAG */
+    bool aligned, up; /* rows that are read start at multiples of 16 bytes; query tiles go up */
 };
 
 /* False: no work. FA_SPLITS blocks in a row have the same keys.
@@ -275,6 +285,10 @@ __device__ __forceinline__ bool find_keys(key_block &block, const fa_params &p, 
         const unsigned side = max(1u, (TRANSPOSED && tiles > MANY_TILES ? 2 : 1) * p.sm_count / (tiles * FA_SPLITS));
         const unsigned first = at / (side * tiles) * side, i = at - first * tiles, count = min(side, heads - first);
         unit = first + i % count, tile = tiles - 1 - i / count;
+        if constexpr (BACK) {
+            block.up = first / side % 2 == 0;
+            tile = block.up ? tile : i / count;
+        }
     } else {
         order(heads, tiles, at, unit, tile);
     }
@@ -300,72 +314,6 @@ __device__ __forceinline__ bool find_keys(key_block &block, const fa_params &p, 
     return true;
 }
 
-/* P^T of S^T: BANDS times 16 keys from `key` of the block on, TILES8 times 8 queries from row row0 + query on.
- * s(b, t, i) is accumulator i of mma.sync in band b and tile t. put(b, t, i, weight, product, delta) takes its element
- * of P^T, of S^T, and its row's delta. lse2_s: the log-sum-exp of the FA_M rows from row0 on, then delta. MASKED: some
- * rows do not see some of the keys. */
-template <bool MASKED, int BANDS, int TILES8, class S, class PUT>
-__device__ __forceinline__ void make_weights_of(const fa_params &p, const key_block &block, const head_scores &scores,
-                                                int key, int row0, int query, const float *lse2_s, const S &s,
-                                                const PUT &put)
-{
-    const sequence &seq = block.seq;
-    const int lane = threadIdx.x % WARP_SIZE, first_key = block.key0 + key + lane / 4;
-    /* With the causal mask alone, one number: the last key that the first row sees, counted from first_key. */
-    constexpr bool BY_DIAGONAL = FA_CAUSAL && !HAS_FIRST_KEY;
-    const int diagonal = position_of(seq, row0 + query + lane % 4 * 2) - first_key;
-#pragma unroll
-    for (int t = 0; t < TILES8; ++t) {
-        const int at = query + t * 8 + lane % 4 * 2;
-        const float2 lse2 = *reinterpret_cast<const float2 *>(lse2_s + at);
-        const float2 delta = *reinterpret_cast<const float2 *>(lse2_s + FA_M + at);
-        [[maybe_unused]] const key_range seen[2] = {keys_seen(p, seq, row0 + at), keys_seen(p, seq, row0 + at + 1)};
-#pragma unroll
-        for (int b = 0; b < BANDS; ++b)
-#pragma unroll
-            for (int h = 0; h < 2; ++h) {
-                const int key_here = first_key + b * 16 + h * 8;
-#pragma unroll
-                for (int e = 0; e < 2; ++e) {
-                    const float product = s(b, t, 2 * h + e);
-                    const float score = modified_score(p, seq, scores, product, row0 + at + e, key_here);
-                    const float weight = exp2_approx(fmaf(score, scores.scale_log2, -(e == 0 ? lse2.x : lse2.y)));
-                    const bool hidden = BY_DIAGONAL ? b * 16 + h * 8 - t * 8 - e > diagonal
-                                                    : key_here < seen[e].first || key_here >= seen[e].end;
-                    put(b, t, 2 * h + e, MASKED && hidden ? 0.0f : weight, product, e == 0 ? delta.x : delta.y);
-                }
-            }
-    }
-}
-
-template <int BANDS, int TILES8, bool ALWAYS_MASKED = false, class S, class PUT>
-__device__ __forceinline__ void make_weights(const fa_params &p, const key_block &block, const head_scores &scores,
-                                             int key, int row0, int query, const float *lse2_s, const S &s,
-                                             const PUT &put)
-{
-    const key_range seen = keys_seen_by_all(p, block.seq, row0, min(row0 + FA_M, block.seq.seq_q) - 1);
-    if (ALWAYS_MASKED || seen.first > block.key0 || seen.end < block.key0 + FA_N)
-        make_weights_of<true, BANDS, TILES8>(p, block, scores, key, row0, query, lse2_s, s, put);
-    else
-        make_weights_of<false, BANDS, TILES8>(p, block, scores, key, row0, query, lse2_s, s, put);
-}
-
-/* With dP^T, of which dp(b, t, i) is a register, dS^T too: put(b, t, h, p, ds) takes the two queries packed. */
-template <int BANDS, int TILES8, class S, class DP, class PUT>
-__device__ __forceinline__ void make_pairs(const fa_params &p, const key_block &block, const head_scores &scores,
-                                           int key, int row0, int query, const float *lse2_s, const S &s, const DP &dp,
-                                           const PUT &put)
-{
-    float pair_p[2], pair_ds[2];
-    const auto take = [&](int b, int t, int i, float weight, float product, float delta) {
-        pair_p[i % 2] = weight;
-        pair_ds[i % 2] = weight * (dp(b, t, i) - delta) * score_slope(scores, product);
-        if (i % 2 == 1)
-            put(b, t, i / 2, pack_elements(pair_p[0], pair_p[1]), pack_elements(pair_ds[0], pair_ds[1]));
-    };
-    make_weights<BANDS, TILES8>(p, block, scores, key, row0, query, lse2_s, s, take);
-}
-
 /* Which of the tiles of keys that add to the rows from row0 on the block's is, from the last to the first. Blocks go up
  * from the first rows that see their keys. Under a mask those of later keys begin further up, and are at all rows
  * before: nothing waits for blocks that begin together. */
@@ -373,8 +321,11 @@ __device__ __forceinline__ unsigned turn_of(const fa_params &p, const key_block 
 {
     if constexpr (!DETERMINISTIC)
         return 0;
+    const int at = block.key0 / FA_N;
+    if (BACK && !block.up)
+        return at;
     const int last_row = min(row0 + FA_M, block.seq.seq_q) - 1;
-    return (keys_seen_by_any(p, block.seq, row0, last_row).end - 1) / FA_N - block.key0 / FA_N;
+    return (keys_seen_by_any(p, block.seq, row0, last_row).end - 1) / FA_N - at;
 }
 
 /* Waits until so many turns are over; one thread calls. */

@@ -187,7 +187,7 @@ __device__ __forceinline__ void send_dq(const fa_params &p, const key_block &blo
             if (lane == 0)
                 add_release(turn_g + row0, 1);
         }
-        if (ZIGZAG || loop.tile + 1 == block.end) { /* another head */
+        if (ZIGZAG || BACK || loop.tile + 1 == block.end) { /* another head */
             query_loop next = loop;
             advance(next, block);
             const int rows_of_head = (next.head - loop.head) * (HAS_VARLEN ? p.total_q : p.seq_q);

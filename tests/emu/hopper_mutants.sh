@@ -93,8 +93,8 @@ backward=("--race --schedule random --m 128 --seq 300 --seq-kv 700" "--race --sc
     "--race --schedule ascending --m 128 --seq 300 --stages 1" "--schedule random --m 128 --seq 300 --seq-kv 140"
     "--race --schedule greedy --dim 128 --m 80 --seq 203 --seq-kv 140 --causal"
     "--race --schedule descending --dim 128 --m 80 --seq 300 --deterministic"
-    "--schedule greedy --dim 128 --m 80 --seq 203" "--race --schedule random --dim 128 --m 64 --seq 300 --causal"
-    "--race --schedule random --dim 128 --m 64 --seq 200 --splits 2"
+    "--schedule greedy --dim 128 --m 80 --seq 203" "--race --schedule random --dim 128 --m 64 --seq 200 --splits 2"
+    "--race --schedule random --dim 128 --m 64 --seq 300 --causal --heads 4 --kv-heads 2"
     "--race --schedule greedy --m 128 --seq 300 --splits 4"
     "--race --schedule random --m 128 --seq 700 --causal --window 127,0 --kv-heads 2")
 tile[wgmma_backward:wide]="--op backward --m 64 --n 128 --warps 12 --stages 2 --batch 1 --heads 2 --dim 192 --dim-v 128"
