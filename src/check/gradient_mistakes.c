@@ -1,9 +1,7 @@
 #include "check/gradient_mistakes.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/text.h"
 #include "check/recompute.h"

@@ -4,7 +4,6 @@
  * implies). */
 #include "check/reference.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

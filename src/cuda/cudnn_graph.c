@@ -3,8 +3,6 @@
  * and O have memory. */
 #include "cuda/cudnn_graph.h"
 
-#include <string.h>
-
 void *fa_cudnn_descriptor(fa_cudnn_graph *graph, int type)
 {
     if (graph->status != FA_PASS)

@@ -3,7 +3,6 @@
  * FA_POISON_E4M3. */
 #pragma once
 
-#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>

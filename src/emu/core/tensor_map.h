@@ -5,7 +5,6 @@
 #include "fa_params.h"
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 enum { FA_EMU_MAP_RANK = 5, FA_EMU_CHUNK = 16 };

@@ -1,7 +1,6 @@
 #include "emu/race/shadow.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/status.h"
 

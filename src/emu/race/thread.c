@@ -1,6 +1,5 @@
 #include "emu/race/thread.h"
 
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
