@@ -19,15 +19,6 @@ load helper
     [ "$(jq -r .provenance.source_sha256 "$work/r.json")" != "$first" ]
 }
 
-# bats test_tags=slow
-@test "--include and --define of a line of --runs add to those of the command line" {
-    sed 's/s \*= p.scale;/s *= p.scale * A * B;/' examples/plain.cu >"$work/k.cu"
-    printf '%s\n' '--define B=1.0f' '--define B=2.0f' >"$work/runs"
-    run ./fa_bench --source "$work/k.cu" --define A=1.0f "${small[@]}" --runs "$work/runs" --json "$work/r.jsonl" \
-        --quiet
-    [ "$(jq -r .status "$work/r.jsonl" | tr '\n' ' ')" = "pass wrong " ]
-}
-
 @test "a macro of one letter does not reach the emulator's headers" {
     printf '#include <%s>\n' mma.h cooperative_groups.h cuda/barrier cuda_fp8.h | cat - examples/plain.cu >"$work/k.cu"
     local letters=()
@@ -125,54 +116,6 @@ ordinary_runs() { # NAME...
     ordinary_runs extern_shared wrapped
 }
 
-# bats test_tags=slow
-@test "the other kinds of ordinary CUDA, too" {
-    mapfile -t names < <(cd tests/emu/ordinary && printf '%s\n' *.cu | sed 's/[.]cu$//')
-    [ "${#names[@]}" -ge 11 ]
-    ordinary_runs "${names[@]}"
-}
-
-# bats test_tags=slow
-@test "bulk copies by libcu++ on a cuda::barrier: right, no race; a buffer freed too early is one" {
-    cp -r tests/emu tests/cheats "$work"
-    for race in '' --race; do
-        ./fa_bench --source tests/emu/hopper/cuda_copies.cu --arch sm_90a "${small[@]}" --dim 64 $race --quiet
-    done
-    sed -i '/the buffers are free/d' "$work/emu/hopper/cuda_copies.cu"
-    run -1 ./fa_bench --source "$work/emu/hopper/cuda_copies.cu" --arch sm_90a "${small[@]}" --dim 64 --race --quiet
-    [[ $output == *"data race"*"bulk copy"*cuda_copies.cu:* ]]
-}
-
-# bats test_tags=slow
-@test "programmatic dependent launch: the runtime's functions, with their header and without" {
-    for header in '' '#include <cuda_device_runtime_api.h>'; do
-        echo "$header" >"$work/k.cu"
-        sed 's/^    const int tile = /    cudaGridDependencySynchronize();\n&/' examples/plain.cu >>"$work/k.cu"
-        ./fa_bench --source "$work/k.cu" --compile-only --arch sm_90a --m 32 --quiet
-        ./fa_bench --source "$work/k.cu" "${small[@]}" --arch sm_90a --quiet
-    done
-}
-
-# bats test_tags=slow
-@test "a check of tests/emu/ordinary that does not hold makes the kernel wrong" {
-    cp -r tests/emu tests/cheats "$work"
-    sed -i 's/== 496/== 495/' "$work/emu/ordinary/groups.cu"
-    run -1 ./fa_bench --source "$work/emu/ordinary/groups.cu" "${small[@]}" --quiet
-}
-
-# bats test_tags=slow
-@test "ordinary CUDA under the race detector and address sanitizing: nothing found, and what is there is found" {
-    for file in extern_shared static_shared groups wrapped; do
-        ./fa_bench --source "tests/emu/ordinary/$file.cu" "${small[@]}" --race --quiet
-    done
-    cp -r tests/emu tests/cheats "$work"
-    sed -i 's/SMEM_BYTES 2048/SMEM_BYTES 252/' "$work/emu/ordinary/extern_shared.cu"
-    run -1 ./fa_bench --source "$work/emu/ordinary/extern_shared.cu" "${small[@]}" --sanitize address --quiet
-    [[ $output == *extern_shared.cu* ]]
-    sed -i '/^    pool\[threadIdx/{n;d}; s/SMEM_BYTES 252/SMEM_BYTES 2048/' "$work/emu/ordinary/extern_shared.cu"
-    run -1 ./fa_bench --source "$work/emu/ordinary/extern_shared.cu" "${small[@]}" --race --quiet
-}
-
 @test "what the CUDA compiler takes and the emulator does not is not_run, with its file and line" {
     sed 's/^    for (int j = 0/    s_ = erfinvf(0.5f);\n&/; s/^    float m = /    unsigned s_;\n&/' \
         examples/plain.cu >"$work/k.cu"
@@ -216,15 +159,6 @@ ordinary_runs() { # NAME...
     refused 2 "'x' is not a tile knob" ./fa_bench --vs source:examples/plain.cu:x=1
 }
 
-# bats test_tags=slow
-@test "a sanitizer without a size takes a small problem and says so" {
-    run -0 ./fa_bench --source examples/plain.cu --device emu --race --json "$work/r.json"
-    [ "$(grep -c "small, for the sanitizer" <<<"$output")" -eq 1 ]
-    record_holds "$work/r.json" '.problem.batch == 1' '.problem.seq_q == 128' '.check.seeds == 1'
-    ./fa_bench --source examples/plain.cu --device emu --race --seq 40 --batch 1 --dim 16 --json "$work/r.json" --quiet
-    record_holds "$work/r.json" '.problem.seq_q == 40' '.problem.heads == 8' '.check.seeds == 5'
-}
-
 # Hangs at more than 128 rows; it is compiled, so that the time goes by while it hangs.
 slow_kernel() {
     sed "s|^    float m = |    if (p.seq_q > 128) { $hangs }\n&|" examples/plain.cu >"$work/k.cu"
@@ -254,7 +188,90 @@ slow_kernel() {
     [[ $output != *"at most"* ]]
 }
 
-# bats test_tags=slow
+# A variable of the file is in global memory, not so many bytes behind a tensor.
+@test "a race in a header of any name, in a folder with spaces: the report names its line, and the caller's" {
+    mkdir "$work/a folder (2)"
+    printf 'template <typename T>\nstatic __device__ void put(T *at, T x)\n{\n    *at = x;\n}\n' \
+        >"$work/a folder (2)/put.h"
+    sed -e 's/^extern "C"/#include "put.h"\n__device__ int word;\n&/' \
+        -e 's/^    if (row >= p.seq_q)/    put(\&word, row);\n&/' examples/plain.cu >"$work/a folder (2)/k.cu"
+    run -1 ./fa_bench --source "$work/a folder (2)/k.cu" "${small[@]}" --race --quiet
+    [[ $output == *"data race in global memory (4 bytes)"*"at put.h:4"*"at k.cu:"* ]]
+}
+
+@test "host code by other signs: files, directories, MPI, exceptions, C strings; constants of <math.h>" {
+    { printf '#include <%s>\n' dirent.h mpi.h opencv2/core.hpp cmath && cat examples/plain.cu; } >"$work/k.cu"
+    cat >>"$work/k.cu" <<'END'
+typedef struct { FILE *file; int rank; } loader;
+struct checkpoint { ssize_t bytes; float *data; };
+static int compare(const void *a, const void *b) { return strcmp((const char *)a, (const char *)b); }
+static void set_up(loader *l) { MPI_Comm_rank(MPI_COMM_WORLD, &l->rank); qsort(l, 1, 1, compare); }
+static void refuse() { throw std::invalid_argument("no"); }
+__device__ double constants(checkpoint c) { return M_2_SQRTPI + M_PI_2 + M_SQRT1_2 + M_1_PI + c.bytes; }
+END
+    ./fa_bench --source "$work/k.cu" "${small[@]}" --quiet
+}
+
+# bats file_tags=slow
+@test "--include and --define of a line of --runs add to those of the command line" {
+    sed 's/s \*= p.scale;/s *= p.scale * A * B;/' examples/plain.cu >"$work/k.cu"
+    printf '%s\n' '--define B=1.0f' '--define B=2.0f' >"$work/runs"
+    run ./fa_bench --source "$work/k.cu" --define A=1.0f "${small[@]}" --runs "$work/runs" --json "$work/r.jsonl" \
+        --quiet
+    [ "$(jq -r .status "$work/r.jsonl" | tr '\n' ' ')" = "pass wrong " ]
+}
+
+@test "the other kinds of ordinary CUDA run on the emulator as they stand, too" {
+    mapfile -t names < <(cd tests/emu/ordinary && printf '%s\n' *.cu | sed 's/[.]cu$//')
+    [ "${#names[@]}" -ge 11 ]
+    ordinary_runs "${names[@]}"
+}
+
+@test "bulk copies by libcu++ on a cuda::barrier: right, no race; a buffer freed too early is one" {
+    cp -r tests/emu tests/cheats "$work"
+    for race in '' --race; do
+        ./fa_bench --source tests/emu/hopper/cuda_copies.cu --arch sm_90a "${small[@]}" --dim 64 $race --quiet
+    done
+    sed -i '/the buffers are free/d' "$work/emu/hopper/cuda_copies.cu"
+    run -1 ./fa_bench --source "$work/emu/hopper/cuda_copies.cu" --arch sm_90a "${small[@]}" --dim 64 --race --quiet
+    [[ $output == *"data race"*"bulk copy"*cuda_copies.cu:* ]]
+}
+
+@test "programmatic dependent launch: the runtime's functions, with their header and without" {
+    for header in '' '#include <cuda_device_runtime_api.h>'; do
+        echo "$header" >"$work/k.cu"
+        sed 's/^    const int tile = /    cudaGridDependencySynchronize();\n&/' examples/plain.cu >>"$work/k.cu"
+        ./fa_bench --source "$work/k.cu" --compile-only --arch sm_90a --m 32 --quiet
+        ./fa_bench --source "$work/k.cu" "${small[@]}" --arch sm_90a --quiet
+    done
+}
+
+@test "a check of tests/emu/ordinary that does not hold makes the kernel wrong" {
+    cp -r tests/emu tests/cheats "$work"
+    sed -i 's/== 496/== 495/' "$work/emu/ordinary/groups.cu"
+    run -1 ./fa_bench --source "$work/emu/ordinary/groups.cu" "${small[@]}" --quiet
+}
+
+@test "ordinary CUDA under the race detector and address sanitizing: nothing found, and what is there is found" {
+    for file in extern_shared static_shared groups wrapped; do
+        ./fa_bench --source "tests/emu/ordinary/$file.cu" "${small[@]}" --race --quiet
+    done
+    cp -r tests/emu tests/cheats "$work"
+    sed -i 's/SMEM_BYTES 2048/SMEM_BYTES 252/' "$work/emu/ordinary/extern_shared.cu"
+    run -1 ./fa_bench --source "$work/emu/ordinary/extern_shared.cu" "${small[@]}" --sanitize address --quiet
+    [[ $output == *extern_shared.cu* ]]
+    sed -i '/^    pool\[threadIdx/{n;d}; s/SMEM_BYTES 252/SMEM_BYTES 2048/' "$work/emu/ordinary/extern_shared.cu"
+    run -1 ./fa_bench --source "$work/emu/ordinary/extern_shared.cu" "${small[@]}" --race --quiet
+}
+
+@test "a sanitizer without a size takes a small problem and says so" {
+    run -0 ./fa_bench --source examples/plain.cu --device emu --race --json "$work/r.json"
+    [ "$(grep -c "small, for the sanitizer" <<<"$output")" -eq 1 ]
+    record_holds "$work/r.json" '.problem.batch == 1' '.problem.seq_q == 128' '.check.seeds == 1'
+    ./fa_bench --source examples/plain.cu --device emu --race --seq 40 --batch 1 --dim 16 --json "$work/r.json" --quiet
+    record_holds "$work/r.json" '.problem.seq_q == 40' '.problem.heads == 8' '.check.seeds == 5'
+}
+
 @test "a file of one's own is tried and swept as a kernel of the registry is" {
     sed '1i // FA_SPACE: m=32,64' examples/plain.cu >"$work/k.cu"
     run -0 scripts/evo_test_one.sh 32 1 8 --source "$work/k.cu" --json "$work/r.json" -- "${small[@]}"
@@ -269,18 +286,6 @@ slow_kernel() {
     [[ $output == *"states no knobs"*FA_SPACE* ]]
 }
 
-# A variable of the file is in global memory, not so many bytes behind a tensor.
-@test "a race in a header of any name, in a folder with spaces: the report names its line, and the caller's" {
-    mkdir "$work/a folder (2)"
-    printf 'template <typename T>\nstatic __device__ void put(T *at, T x)\n{\n    *at = x;\n}\n' \
-        >"$work/a folder (2)/put.h"
-    sed -e 's/^extern "C"/#include "put.h"\n__device__ int word;\n&/' \
-        -e 's/^    if (row >= p.seq_q)/    put(\&word, row);\n&/' examples/plain.cu >"$work/a folder (2)/k.cu"
-    run -1 ./fa_bench --source "$work/a folder (2)/k.cu" "${small[@]}" --race --quiet
-    [[ $output == *"data race in global memory (4 bytes)"*"at put.h:4"*"at k.cu:"* ]]
-}
-
-# bats test_tags=slow
 @test "headers of the host, using namespace std, structs with a stream" {
     { cat <<'END'
 #include <bits/stdc++.h>
@@ -294,17 +299,4 @@ END
     } >"$work/k.cu"
     ./fa_bench --source "$work/k.cu" "${small[@]}" --quiet
     ./fa_bench --source "$work/k.cu" --m 32 --compile-only --quiet
-}
-
-@test "host code by other signs: files, directories, MPI, exceptions, C strings; constants of <math.h>" {
-    { printf '#include <%s>\n' dirent.h mpi.h opencv2/core.hpp cmath && cat examples/plain.cu; } >"$work/k.cu"
-    cat >>"$work/k.cu" <<'END'
-typedef struct { FILE *file; int rank; } loader;
-struct checkpoint { ssize_t bytes; float *data; };
-static int compare(const void *a, const void *b) { return strcmp((const char *)a, (const char *)b); }
-static void set_up(loader *l) { MPI_Comm_rank(MPI_COMM_WORLD, &l->rank); qsort(l, 1, 1, compare); }
-static void refuse() { throw std::invalid_argument("no"); }
-__device__ double constants(checkpoint c) { return M_2_SQRTPI + M_PI_2 + M_SQRT1_2 + M_1_PI + c.bytes; }
-END
-    ./fa_bench --source "$work/k.cu" "${small[@]}" --quiet
 }

@@ -69,48 +69,6 @@ print(*sorted({f'--source {file} --arch $arch' for _, file, _ in conform.conform
     record_holds "$work/r.json" '.provenance.same_code_as | test("n=32")'
 }
 
-# bats test_tags=slow
-@test "each knob a kernel has changes its code" {
-    needs_nvrtc
-    ./fa_bench --list-kernels --json - >"$work/kernels.json"
-    for kernel in $(jq -r '.[] | select(.kind == "hand" and .missing == null) | .name' "$work/kernels.json"); do
-        arch=sm_89
-        jq -e --arg k "$kernel" '.[] | select(.name == $k) | .arch_specific' "$work/kernels.json" >/dev/null &&
-            arch=sm_90a
-        for knob in $(jq -r --arg k "$kernel" '.[] | select(.name == $k) | .values | to_entries[] |
-            select(.value | length > 1) | .key' "$work/kernels.json"); do
-            : >"$work/hashes"
-            tried=0
-            for value in $(jq -r --arg k "$kernel" --arg n "$knob" \
-                '.[] | select(.name == $k) | .values[$n][]' "$work/kernels.json"); do
-                if ./fa_bench --kernel "$kernel" --"$knob" "$value" --compile-only --arch $arch --dim 32 --quiet \
-                    --json "$work/r.json" 2>"$work/err"; then
-                    record_holds "$work/r.json" "(.config.$knob | tostring) == \"$value\"" \
-                        '.provenance.same_code_as == null' || return 1
-                    jq -r .provenance.code_sha256 "$work/r.json" >>"$work/hashes"
-                    tried=$((tried + 1))
-                fi
-            done
-            [[ $(sort -u "$work/hashes" | wc -l) -eq $tried ]] || {
-                echo "$kernel: --$knob does nothing somewhere"
-                return 1
-            }
-        done
-    done
-}
-
-# bats test_tags=slow
-@test "nvcc agrees with NVRTC on registers and shared memory" {
-    needs_nvrtc
-    command -v nvcc >/dev/null || skip "no nvcc"
-    for knobs in "scalar" "light" "light --m 32 --warps 8 --vec 4" "light --dim 128 --causal"; do
-        ./fa_bench --kernel $knobs --compile-only --json "$work/a.json" --quiet
-        ./fa_bench --kernel $knobs --compile-only --compiler nvcc --json "$work/b.json" --quiet
-        record_holds "$work/b.json" ".ptxas == $(jq -c .ptxas "$work/a.json")" \
-            '.provenance.compiler | test("^nvcc 1[0-9]")'
-    done
-}
-
 @test "--cubin writes the code that the record names, whole or not at all" {
     needs_nvrtc
     echo old >"$work/k.cubin"
@@ -195,8 +153,48 @@ EOF
     done
 }
 
+# bats file_tags=slow
+@test "each knob a kernel has changes its code" {
+    needs_nvrtc
+    ./fa_bench --list-kernels --json - >"$work/kernels.json"
+    for kernel in $(jq -r '.[] | select(.kind == "hand" and .missing == null) | .name' "$work/kernels.json"); do
+        arch=sm_89
+        jq -e --arg k "$kernel" '.[] | select(.name == $k) | .arch_specific' "$work/kernels.json" >/dev/null &&
+            arch=sm_90a
+        for knob in $(jq -r --arg k "$kernel" '.[] | select(.name == $k) | .values | to_entries[] |
+            select(.value | length > 1) | .key' "$work/kernels.json"); do
+            : >"$work/hashes"
+            tried=0
+            for value in $(jq -r --arg k "$kernel" --arg n "$knob" \
+                '.[] | select(.name == $k) | .values[$n][]' "$work/kernels.json"); do
+                if ./fa_bench --kernel "$kernel" --"$knob" "$value" --compile-only --arch $arch --dim 32 --quiet \
+                    --json "$work/r.json" 2>"$work/err"; then
+                    record_holds "$work/r.json" "(.config.$knob | tostring) == \"$value\"" \
+                        '.provenance.same_code_as == null' || return 1
+                    jq -r .provenance.code_sha256 "$work/r.json" >>"$work/hashes"
+                    tried=$((tried + 1))
+                fi
+            done
+            [[ $(sort -u "$work/hashes" | wc -l) -eq $tried ]] || {
+                echo "$kernel: --$knob does nothing somewhere"
+                return 1
+            }
+        done
+    done
+}
+
+@test "nvcc agrees with NVRTC on registers and shared memory" {
+    needs_nvrtc
+    command -v nvcc >/dev/null || skip "no nvcc"
+    for knobs in "scalar" "light" "light --m 32 --warps 8 --vec 4" "light --dim 128 --causal"; do
+        ./fa_bench --kernel $knobs --compile-only --json "$work/a.json" --quiet
+        ./fa_bench --kernel $knobs --compile-only --compiler nvcc --json "$work/b.json" --quiet
+        record_holds "$work/b.json" ".ptxas == $(jq -c .ptxas "$work/a.json")" \
+            '.provenance.compiler | test("^nvcc 1[0-9]")'
+    done
+}
+
 # Tiles beside the limit: those whose products ptxas would serialize are refused, the last before them are not.
-# bats test_tags=slow
 @test "wgmma refuses a tile whose registers are too few, in words, and takes the last before it" {
     compile() { ./fa_bench --arch sm_90a --compile-only --quiet --json "$work/r.json" --kernel "$@"; }
     compile wgmma_small || skip "no CUDA compiler"

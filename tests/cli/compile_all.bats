@@ -2,19 +2,6 @@
 # Compile-everything: every default of the registry, for the architectures of the mission: no spills, no warnings.
 load helper
 
-# bats test_tags=slow
-@test "defaults compile for sm_80, sm_89 and sm_90a without spills or warnings" {
-    ./fa_bench --kernel light --compile-only --quiet || skip "no CUDA compiler"
-    scripts/house/compile_all.sh --defaults --dims 40,64,128,256 --out "$work/points.jsonl"
-}
-
-# bats test_tags=slow
-@test "a sample of every tile space compiles, or is infeasible in words" {
-    ./fa_bench --kernel light --compile-only --quiet || skip "no CUDA compiler"
-    scripts/house/compile_all.sh --sample 16 --arch sm_89,sm_90a --dims 64,128,256 --out "$work/points.jsonl"
-    jq -es 'length >= 100 and any(.[]; .status == "pass")' "$work/points.jsonl"
-}
-
 # A bench whose ptxas says $PTXAS of every line of --runs, or which refuses every line for $REASON.
 make_compiler() {
     executable "$work/bench" <<'END'
@@ -69,4 +56,16 @@ END
         REASON=$reason run -1 "${all[@]}"
         [[ $output == *"FAIL --kernel wgmma --arch sm_90a --dim 64 "*": infeasible $reason"* ]]
     done
+}
+
+# bats file_tags=slow
+@test "defaults compile for sm_80, sm_89 and sm_90a without spills or warnings" {
+    ./fa_bench --kernel light --compile-only --quiet || skip "no CUDA compiler"
+    scripts/house/compile_all.sh --defaults --dims 40,64,128,256 --out "$work/points.jsonl"
+}
+
+@test "a sample of every tile space compiles, or is infeasible in words" {
+    ./fa_bench --kernel light --compile-only --quiet || skip "no CUDA compiler"
+    scripts/house/compile_all.sh --sample 16 --arch sm_89,sm_90a --dims 64,128,256 --out "$work/points.jsonl"
+    jq -es 'length >= 100 and any(.[]; .status == "pass")' "$work/points.jsonl"
 }

@@ -43,8 +43,8 @@ tile=(--dim 256 --m 128 --n 16 --warps 8 --stages 4 --compile-only --quiet)
     [[ $output == *"infeasible: 131072 bytes of shared memory per block against the limit of 101376 on sm_89"* ]]
 }
 
-# bats test_tags=slow
-@test "it compiles for sm_80; an edit of a header changes the code's key" {
+# bats file_tags=slow
+@test "a kernel that needs them compiles for sm_80; an edit of a header changes the code's key" {
     needs_headers
     local options=(--kernel "$kernel" "${tile[@]}" --arch sm_80)
     ./fa_bench "${options[@]}" --json "$work/1.json"
@@ -63,7 +63,6 @@ tile=(--dim 256 --m 128 --n 16 --warps 8 --stages 4 --compile-only --quiet)
         ".provenance.code_sha256 == $(jq .provenance.code_sha256 "$work/1.json")"
 }
 
-# bats test_tags=slow
 @test "on the emulator in both element types, with tails, grouped heads and a causal mask" {
     needs_headers
     local type options=(--kernel "$kernel" --device emu --batch 1 --heads 2 --kv-heads 1 --seq 33 --seq-kv 70 --seeds 1
@@ -77,7 +76,6 @@ tile=(--dim 256 --m 128 --n 16 --warps 8 --stages 4 --compile-only --quiet)
     done
 }
 
-# bats test_tags=slow
 @test "a file of one's own includes them, Hopper's among them: every compiler, and the emulator" {
     needs_headers
     { printf '#include <%s>\n' cstdint cmath cute/tensor.hpp cute/arch/mma_sm90_gmma.hpp cute/arch/copy_sm90_tma.hpp \
@@ -91,7 +89,6 @@ tile=(--dim 256 --m 128 --n 16 --warps 8 --stages 4 --compile-only --quiet)
     "${run[@]}" "${small[@]}"
 }
 
-# bats test_tags=slow
 @test "the builder of collectives compiles for the emulator: host code that it names is declared" {
     needs_headers
     { echo '#include <cutlass/gemm/collective/collective_builder.hpp>' && cat examples/plain.cu; } >"$work/k.cu"

@@ -35,21 +35,6 @@ page() { # [--slow] PAGE...
     done
 }
 
-# bats test_tags=slow
-@test "the tutorial: wrong, raced, fixed, compiled" {
-    page docs/tutorial.md
-}
-
-# bats test_tags=slow
-@test "the other pages" {
-    mapfile -t pages < <(ls docs/*.md | grep -v tutorial)
-    [ "${#pages[@]}" -ge 12 ]
-    page "${pages[@]}"
-}
-
-# bats test_tags=slow
-@test "what takes long" { page --slow README.md docs/*.md; }
-
 @test "a command that fails, an output that differs and a kind that is none are said" {
     printf 'Text\n\n```sh\necho one two\n```\n\n```text\none ...\n```\n' >"$work/good.md"
     tests/run_docs.py "$work/good.md" "$work"
@@ -65,7 +50,29 @@ page() { # [--slow] PAGE...
     [[ $output == *"no kind of block 'soon'"* ]]
 }
 
-# bats test_tags=slow
+@test "a test that the map of tests/README.md does not have is seen" {
+    mkdir "$work/tree"
+    cp -r --parents scripts/house/test_map.py tests/README.md tests/unit tests/fuzz "$work/tree"
+    ln -s "$PWD/src" "$work/tree/src"
+    "$work/tree/scripts/house/test_map.py" --check
+    printf '%s\n' 'int main(void) { return fa_shell_word(0); }' >"$work/tree/tests/unit/test_words.c"
+    run -1 "$work/tree/scripts/house/test_map.py" --check
+    [[ $output == *"| \`src/base\` | text | test_text, test_words |"* ]]
+}
+
+# bats file_tags=slow
+@test "the tutorial: wrong, raced, fixed, compiled" {
+    page docs/tutorial.md
+}
+
+@test "the other pages" {
+    mapfile -t pages < <(ls docs/*.md | grep -v tutorial)
+    [ "${#pages[@]}" -ge 12 ]
+    page "${pages[@]}"
+}
+
+@test "what takes long" { page --slow README.md docs/*.md; }
+
 @test "an edit of an option, a file, a link, a picture or a table is seen" {
     mkdir -p "$work/tree"
     cp -r README.md AGENTS.md CHANGELOG.md docs scripts tests evidence "$work/tree/"
@@ -85,14 +92,4 @@ page() { # [--slow] PAGE...
     sed -i 's/^| `scalar` |/| `scalars` |/' "$work/tree/docs/kernels.md"
     run -1 check
     [[ $output == *"docs/kernels.md: tables are not current"* ]]
-}
-
-@test "a test that the map of tests/README.md does not have is seen" {
-    mkdir "$work/tree"
-    cp -r --parents scripts/house/test_map.py tests/README.md tests/unit tests/fuzz "$work/tree"
-    ln -s "$PWD/src" "$work/tree/src"
-    "$work/tree/scripts/house/test_map.py" --check
-    printf '%s\n' 'int main(void) { return fa_shell_word(0); }' >"$work/tree/tests/unit/test_words.c"
-    run -1 "$work/tree/scripts/house/test_map.py" --check
-    [[ $output == *"| \`src/base\` | text | test_text, test_words |"* ]]
 }

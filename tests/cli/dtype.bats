@@ -17,48 +17,6 @@ passes() { # OPTIONS...
     passes --kernel wgmma --m 64 --n 64 --warps 4 --stages 2 --splits 1 --causal --lse
 }
 
-# bats test_tags=slow
-@test "so do the other kernels, in larger problems, tiles and strides" {
-    odd+=(--batch 2 --heads 4 --kv-heads 2 --seq 70 --seq-kv 45 --dim 40)
-    passes --kernel scalar --causal
-    passes --kernel light --lse --strides padded
-    passes --kernel wmma_qk --m 32 --n 64 --warps 8 --causal
-    passes --kernel wmma --m 32 --n 64 --warps 8 --lse --seeds 3
-    passes --kernel mma --m 32 --n 32 --warps 4 --stages 2 --splits 1 --causal --lse --seeds 3
-    passes --kernel mma_decode --m 16 --n 16 --warps 4 --splits 2 --lse --misalign 1
-    passes --kernel wgmma --m 128 --n 128 --warps 8 --stages 2 --splits 1 --causal --lse
-    passes --kernel wgmma_small --m 64 --n 64 --warps 8 --seq-kv 150
-}
-
-# bats test_tags=slow
-@test "mma and wgmma serve every distribution, in tiles of every kind" {
-    odd+=(--batch 2 --heads 4 --kv-heads 2 --seq 70 --dim 40)
-    local dist
-    for dist in rising falling needle sharp outlier low coded; do
-        passes --kernel mma --m 32 --n 16 --warps 8 --dist $dist --seq-kv 200
-        passes --kernel mma_decode --dist $dist --seq-kv 200
-        passes --kernel wgmma --m 128 --n 128 --warps 8 --splits 1 --dist $dist --seq-kv 300 --lse
-        passes --kernel wgmma_small --dist $dist --seq-kv 300
-    done
-    passes --kernel mma --m 128 --n 64 --warps 4 --dim 64 --seq 200 --seq-kv 300 --seeds 3 --lse
-    passes --kernel mma --m 64 --n 32 --warps 4 --dim 256 --causal --lse
-    passes --kernel wgmma --m 128 --n 128 --warps 8 --splits 1 --dim 128 --seq 200 --seq-kv 300 --causal --seeds 3
-    passes --kernel wgmma --m 128 --n 64 --warps 8 --splits 2 --dim 136 --seq-kv 300 --lse
-}
-
-# bats test_tags=slow
-@test "the tensor-core example serves it, and nvcc compiles it as NVRTC does" {
-    passes --source examples/mma_plain.cu --m 64 --n 32 --warps 4 --stages 2 --vec 8 --misalign 3
-    local compiler
-    for compiler in nvrtc nvcc; do
-        ./fa_bench --source examples/plain.cu --m 32 --dtype bf16 --compile-only --compiler $compiler --quiet --json - |
-            jq -r '.problem.dtype, .provenance.code_sha256' >"$work/$compiler"
-    done
-    cmp "$work/nvrtc" "$work/nvcc"
-    run ! diff -q "$work/nvrtc" <(./fa_bench --source examples/plain.cu --m 32 --compile-only --quiet --json - |
-        jq -r '.problem.dtype, .provenance.code_sha256')
-}
-
 @test "FP16 stays the default, and its code knows nothing of BF16" {
     ./fa_bench "${small[@]}" --kernel scalar --json "$work/r.json" --quiet
     record_holds "$work/r.json" '.problem.dtype == "fp16"' '.check.atol == 1e-3' \
@@ -137,13 +95,6 @@ print(group_of(json.load(sys.stdin), "G", "sm_90a"))' <"$work/$type.json" >"$wor
     scripts/ci_gate.sh --kernel scalar --dry-run --draws 2 --quick | grep -q '^scalar||--batch'
     sed 's/, \.serves_bf16 = 1//' examples/plain.cu >"$work/old.cu"
     refused 4 "old does not serve the BF16 tensors" scripts/ci_gate.sh --dtype bf16 --source "$work/old.cu" -- --m 32
-}
-
-# bats test_tags=slow
-@test "the gate runs them" {
-    scripts/ci_gate.sh --dtype bf16 --kernel scalar --out "$work/gate" --draws 0 --quick
-    jq -e '.dtype == "bf16" and .kernels[0].failed == 0 and .kernels[0].passed > 2' "$work/gate/summary.json"
-    jq -e '.problem.dtype == "bf16" and (.args | startswith("--dtype bf16 "))' "$work/gate/cases.jsonl"
 }
 
 # ---- FP8 ----
@@ -243,4 +194,50 @@ EOT
     head -c 100 "$work/e4m3/k_descale.npy" >"$work/cut"
     mv "$work/cut" "$work/e4m3/k_descale.npy"
     refused 2 "k_descale.npy is cut off in its header" ./fa_bench "${fp8[@]}" --dtype e4m3 --load "$work/e4m3"
+}
+
+# bats file_tags=slow
+@test "the other kernels serve BF16, too, in larger problems, tiles and strides" {
+    odd+=(--batch 2 --heads 4 --kv-heads 2 --seq 70 --seq-kv 45 --dim 40)
+    passes --kernel scalar --causal
+    passes --kernel light --lse --strides padded
+    passes --kernel wmma_qk --m 32 --n 64 --warps 8 --causal
+    passes --kernel wmma --m 32 --n 64 --warps 8 --lse --seeds 3
+    passes --kernel mma --m 32 --n 32 --warps 4 --stages 2 --splits 1 --causal --lse --seeds 3
+    passes --kernel mma_decode --m 16 --n 16 --warps 4 --splits 2 --lse --misalign 1
+    passes --kernel wgmma --m 128 --n 128 --warps 8 --stages 2 --splits 1 --causal --lse
+    passes --kernel wgmma_small --m 64 --n 64 --warps 8 --seq-kv 150
+}
+
+@test "mma and wgmma serve every distribution in BF16, in tiles of every kind" {
+    odd+=(--batch 2 --heads 4 --kv-heads 2 --seq 70 --dim 40)
+    local dist
+    for dist in rising falling needle sharp outlier low coded; do
+        passes --kernel mma --m 32 --n 16 --warps 8 --dist $dist --seq-kv 200
+        passes --kernel mma_decode --dist $dist --seq-kv 200
+        passes --kernel wgmma --m 128 --n 128 --warps 8 --splits 1 --dist $dist --seq-kv 300 --lse
+        passes --kernel wgmma_small --dist $dist --seq-kv 300
+    done
+    passes --kernel mma --m 128 --n 64 --warps 4 --dim 64 --seq 200 --seq-kv 300 --seeds 3 --lse
+    passes --kernel mma --m 64 --n 32 --warps 4 --dim 256 --causal --lse
+    passes --kernel wgmma --m 128 --n 128 --warps 8 --splits 1 --dim 128 --seq 200 --seq-kv 300 --causal --seeds 3
+    passes --kernel wgmma --m 128 --n 64 --warps 8 --splits 2 --dim 136 --seq-kv 300 --lse
+}
+
+@test "the tensor-core example serves BF16, and nvcc compiles it as NVRTC does" {
+    passes --source examples/mma_plain.cu --m 64 --n 32 --warps 4 --stages 2 --vec 8 --misalign 3
+    local compiler
+    for compiler in nvrtc nvcc; do
+        ./fa_bench --source examples/plain.cu --m 32 --dtype bf16 --compile-only --compiler $compiler --quiet --json - |
+            jq -r '.problem.dtype, .provenance.code_sha256' >"$work/$compiler"
+    done
+    cmp "$work/nvrtc" "$work/nvcc"
+    run ! diff -q "$work/nvrtc" <(./fa_bench --source examples/plain.cu --m 32 --compile-only --quiet --json - |
+        jq -r '.problem.dtype, .provenance.code_sha256')
+}
+
+@test "the gate runs the kernels that serve BF16" {
+    scripts/ci_gate.sh --dtype bf16 --kernel scalar --out "$work/gate" --draws 0 --quick
+    jq -e '.dtype == "bf16" and .kernels[0].failed == 0 and .kernels[0].passed > 2' "$work/gate/summary.json"
+    jq -e '.problem.dtype == "bf16" and (.args | startswith("--dtype bf16 "))' "$work/gate/cases.jsonl"
 }

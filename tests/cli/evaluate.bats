@@ -24,22 +24,6 @@ score_holds() { # EXPRESSION...
     record_holds "$work/score" "$@"
 }
 
-# bats test_tags=slow
-@test "a right kernel: proven, compiled, timed against the incumbent; the ratio with its interval and noise" {
-    make_half_gpu
-    edited 's|^// fa_bench: .*|// fa_bench: --m 64 --warps 4|'
-    evaluate --incumbent light
-    score_holds '.status == "pass" and .correct and .score_by == "speed" and .device.name == "NVIDIA Half"' \
-        '(.combined_score - 5) * 1e6 | fabs < 1' '.improved' '.knobs == "--m 64 --warps 4"' '.incumbent == "light"' \
-        '.ratio_ci95[0] > 4.9 and .ratio_ci95[1] < 5.1 and .aa_noise == 0.002' \
-        '[.stages[] | .status] == ["pass", "pass", "pass"]' '.stages.emulator.runs == 10' \
-        '.public.results | map(.stage) == ["compile", "gpu"]' '.private.results | map(.stage) == ["compile", "gpu"]' \
-        '.text_feedback | test("ratio 5 ") and test("registers a thread") and test("race detector")' \
-        '.text_feedback | test("seq 100") | not'
-    grep -q -- '--vs light' "$STUB/commands"
-    grep -q -- '--kernel light --compile-only --arch sm_89 --timeout 120 --no-bound' "$STUB/commands"
-}
-
 @test "problems that the candidate's needs leave out do not count, and the score shows what it needs" {
     echo 'public emulator --batch 1 --heads 4 --kv-heads 2 --seq 20 --dim 16' >>"$work/p"
     edited '/^FA_KERNEL_INFO/i // FA_NEEDS: packed mha self'
@@ -145,34 +129,6 @@ END
     evaluate --incumbent light -- --m 32
     score_holds '.status == "wrong"' '.text_feedback | test("race") and test("data race") and test("k.cu:[0-9]+")' \
         '[.stages[] | .asked] == [10, 0, 0]' '.stages.gpu.reason == "an earlier stage failed"'
-}
-
-# bats test_tags=slow
-@test "infeasible, broken, timed out and not run are different answers" {
-    edited 's/FA_M <= 1024/FA_M <= 1/'
-    evaluate
-    score_holds '.status == "infeasible" and .combined_score == 0' \
-        '.text_feedback | test("M is the threads of a block")'
-
-    edited 's/float m = /float m = nonsense + /'
-    evaluate
-    score_holds '.status == "compile_error"' '.text_feedback | test("identifier \"nonsense\" is undefined")'
-
-    edited 's|^    float m = |    *(volatile int *)8 = 1;\n&|'
-    evaluate
-    score_holds '.status == "wrong" and .correct == false' '.public.results[0].fault == "illegal address"'
-
-    edited "s|^    float m = |    $hangs\n&|"
-    evaluate -- --timeout 3
-    score_holds '.status == "timeout" and .combined_score == 0' '.text_feedback | test("killed after 3 s")'
-
-    make_half_gpu
-    touch "$STUB/no_gpu"
-    edited 's|^// fa_bench: .*|// fa_bench: --m 64 --warps 2|'
-    evaluate
-    score_holds '.status == "not_run" and .correct and .combined_score == null' '.text_feedback | test("no GPU")'
-    evaluate --score emulator --stages emulator
-    score_holds '.status == "pass" and .combined_score == 1 and .score_by == "emulator"'
 }
 
 @test "the score by the static bound needs no GPU" {
@@ -378,4 +334,47 @@ assert "emulator does not take this" in result.artifacts["feedback"]' "$work/k.c
     script -qec "${one[*]}" /dev/null >"$work/seen"
     grep -q $'\r\033\[Kevo_test_one.sh: compiling, checking and timing source:examples/plain.cu \r\033\[K' "$work/seen"
     [ "$(tail -n 1 "$work/seen" | tr -d '\r' | sed 's/.*\x1b\[K//' | cut -d' ' -f1)" = M=16 ]
+}
+
+# bats file_tags=slow
+@test "a right kernel: proven, compiled, timed against the incumbent; the ratio with its interval and noise" {
+    make_half_gpu
+    edited 's|^// fa_bench: .*|// fa_bench: --m 64 --warps 4|'
+    evaluate --incumbent light
+    score_holds '.status == "pass" and .correct and .score_by == "speed" and .device.name == "NVIDIA Half"' \
+        '(.combined_score - 5) * 1e6 | fabs < 1' '.improved' '.knobs == "--m 64 --warps 4"' '.incumbent == "light"' \
+        '.ratio_ci95[0] > 4.9 and .ratio_ci95[1] < 5.1 and .aa_noise == 0.002' \
+        '[.stages[] | .status] == ["pass", "pass", "pass"]' '.stages.emulator.runs == 10' \
+        '.public.results | map(.stage) == ["compile", "gpu"]' '.private.results | map(.stage) == ["compile", "gpu"]' \
+        '.text_feedback | test("ratio 5 ") and test("registers a thread") and test("race detector")' \
+        '.text_feedback | test("seq 100") | not'
+    grep -q -- '--vs light' "$STUB/commands"
+    grep -q -- '--kernel light --compile-only --arch sm_89 --timeout 120 --no-bound' "$STUB/commands"
+}
+
+@test "infeasible, broken, timed out and not run are different answers" {
+    edited 's/FA_M <= 1024/FA_M <= 1/'
+    evaluate
+    score_holds '.status == "infeasible" and .combined_score == 0' \
+        '.text_feedback | test("M is the threads of a block")'
+
+    edited 's/float m = /float m = nonsense + /'
+    evaluate
+    score_holds '.status == "compile_error"' '.text_feedback | test("identifier \"nonsense\" is undefined")'
+
+    edited 's|^    float m = |    *(volatile int *)8 = 1;\n&|'
+    evaluate
+    score_holds '.status == "wrong" and .correct == false' '.public.results[0].fault == "illegal address"'
+
+    edited "s|^    float m = |    $hangs\n&|"
+    evaluate -- --timeout 3
+    score_holds '.status == "timeout" and .combined_score == 0' '.text_feedback | test("killed after 3 s")'
+
+    make_half_gpu
+    touch "$STUB/no_gpu"
+    edited 's|^// fa_bench: .*|// fa_bench: --m 64 --warps 2|'
+    evaluate
+    score_holds '.status == "not_run" and .correct and .combined_score == null' '.text_feedback | test("no GPU")'
+    evaluate --score emulator --stages emulator
+    score_holds '.status == "pass" and .combined_score == 1 and .score_by == "emulator"'
 }

@@ -286,63 +286,6 @@ END
     [ "$(grep 'vs one:m=16,warps=8' "$STUB/runs" | sort -u | wc -l)" -eq 2 ] # two seeds
 }
 
-# bats test_tags=slow
-@test "the lead passes between kernels by comparison alone" {
-    sweep --kernel one --strategy grid
-    sweep --kernel two --strategy grid
-    [ "$(board .leader)" = one ]
-    [ "$(board .kernels.two.knobs)" = m=32,warps=4 ]
-    sed -i 's/^two 32 8 .*/two 32 8 10/' "$STUB/times"
-    printf '%064d' 9 >"$STUB/source.two"
-    sweep --kernel two --strategy grid
-    [ "$(board .leader)" = two ]
-    jq -e '.[0].kernel == "two" and (map(.kernel) | unique == ["one", "two"])' "$work/lb/micro_best.json"
-}
-
-# bats test_tags=slow
-@test "an edited source is measured again, an untouched one is not, a reverted one is known" {
-    sweep --kernel one --strategy grid
-    [ "$(timed_runs)" -eq 4 ]
-    run sweep --kernel one --strategy grid
-    [[ $output == *"; 0 measured in"* ]]
-    printf '%064d' 3 >"$STUB/source.one"
-    sed -i 's/^one 16 8 .*/one 16 8 99/' "$STUB/times"
-    run sweep --kernel one --strategy grid
-    [[ $output == *"; 4 measured in"* ]]
-    jq -e '.[0].p50_us == 45 and all(.[]; .p50_us != 40)' "$work/lb/micro_best.json" # nothing of the old source
-    printf '%064d' 1 >"$STUB/source.one"
-    run sweep --kernel one --strategy grid
-    [[ $output == *"best 40 us m=16,warps=8"*"; 0 measured in"* ]]
-    jq -e '.[0].p50_us == 40 and length == 4' "$work/lb/micro_best.json"
-}
-
-# bats test_tags=slow
-@test "another driver, compiler or option makes a result old" {
-    sweep --kernel one --strategy grid
-    for change in 's/"driver":"1"/"driver":"2"/' 's/"compiler":"stub 1"/"compiler":"stub 2"/' \
-        's/"options":\[\]/"options":["-O1"]/'; do
-        sed -i "$change" "$FA_BENCH"
-        run sweep --kernel one --strategy grid
-        [[ $output == *"; 4 measured in"* ]]
-        run sweep --kernel one --strategy grid
-        [[ $output == *"; 0 measured in"* ]]
-    done
-}
-
-# bats test_tags=slow
-@test "another problem, L2 state or GPU has a leaderboard of its own; a loosened tolerance has none" {
-    sweep --kernel one --strategy grid
-    sweep --kernel one --strategy grid -- --seq 64
-    sweep --kernel one --strategy grid -- --l2 cold
-    echo 'NVIDIA Other' >"$STUB/device"
-    sweep --kernel one --strategy grid
-    jq -e 'map(.group) | length == 4 and (unique | length == 4)' "$work/lb/leaderboard.json"
-    rm -rf "$work/lb"
-    sweep --kernel one --strategy grid -- --atol 1.5
-    jq -e '. == []' "$work/lb/leaderboard.json"
-    jq -e '. == []' "$work/lb/micro_best.json"
-}
-
 @test "a knob among the options stays at its value; without a name: FA_KERNEL, else the registry's default" {
     swept
     [ "$(sweep --strategy grid --dry-run -- --warps 8)" = $'m=16,warps=8\nm=32,warps=8' ]
@@ -350,21 +293,6 @@ END
     jq -es 'all(.[]; .kernel == "one")' "$work/lb/leaderboard.jsonl"
     FA_KERNEL=nosuch refused 2 "no kernel 'nosuch'" sweep
     [[ $(scripts/evo_test_one.sh 16 4 1 --dry-run) == "$FA_BENCH --m 16 --warps 4 --vec 1" ]]
-}
-
-# bats test_tags=slow
-@test "a folder, a pipe or half a .gz in the place of a sweep's file is refused before anything runs" {
-    local name
-    for name in leaderboard.jsonl leaderboard.json micro_best.json sweeps.jsonl; do
-        mkdir -p "$work/$name/$name" "$work/pipe.$name"
-        mkfifo "$work/pipe.$name/$name"
-        refused 2 "$name is not a file" timeout 60 scripts/evo_sweep.sh --kernel one --out "$work/$name"
-        refused 2 "$name is not a file" timeout 60 scripts/evo_sweep.sh --kernel one --out "$work/pipe.$name"
-    done
-    mkdir "$work/gz"
-    echo '{}' | gzip | head -c 15 >"$work/gz/leaderboard.jsonl.gz"
-    refused 2 "leaderboard.jsonl.gz: damaged .gz" scripts/evo_sweep.sh --kernel one --out "$work/gz"
-    [ ! -s "$STUB/runs" ]
 }
 
 @test "corrupt lines are set aside and said, the rest counts" {
@@ -410,77 +338,6 @@ END
 }
 no_worker() { ! pgrep -f "$FA_BENCH"; }
 
-# bats test_tags=slow
-@test "two sweeps at once share one leaderboard" {
-    sweep --kernel one --strategy grid >"$work/a" 2>&1 3>&- &
-    first=$!
-    sweep --kernel two --strategy grid >"$work/b" 2>&1
-    wait "$first"
-    jq -es 'length == 8 and all(.[]; .status == "pass")' "$work/lb/leaderboard.jsonl"
-    [ "$(board .leader)" = one ]
-    [ "$(board '.kernels | keys | join(" ")')" = "one two" ]
-}
-
-# bats test_tags=slow
-@test "a full disk: said, exit 6, no line is torn, and there is room again after" {
-    mkdir "$work/lb"
-    mount -t tmpfs -o size=64k tmpfs "$work/lb" 2>/dev/null || skip "no right to mount a small file system"
-    sweep --kernel one --strategy grid
-    dd if=/dev/zero of="$work/lb/filler" bs=4k 2>/dev/null || true
-    printf '%064d' 5 >"$STUB/source.one"
-    code=0
-    sweep --kernel one --strategy grid >"$work/out" 2>&1 || code=$?
-    cp "$work/lb/leaderboard.jsonl" "$work/kept"
-    rm "$work/lb/filler"
-    again=0
-    sweep --kernel one --strategy grid >"$work/again" 2>&1 || again=$?
-    lines=$(wc -l <"$work/lb/leaderboard.jsonl")
-    umount "$work/lb"
-    [ "$code" -eq 6 ] || { cat "$work/out"; false; }
-    grep -q 'cannot append to .* none before it' "$work/out"
-    jq -es 'length >= 4' "$work/kept"
-    [ "$(tail -c 1 "$work/kept" | wc -l)" -eq 1 ]
-    [ "$again" -eq 0 ]
-    [ "$lines" -eq 8 ]
-    [ -z "$(grep corrupt "$work/again")" ]
-}
-
-# bats test_tags=slow
-@test "GPUs of one machine take candidates at once, as many as there are to see, and no single --gpu" {
-    sed -i 's/^while/echo "gpu ${CUDA_VISIBLE_DEVICES:-all}" >>"$STUB\/gpus"\nwhile/' "$FA_BENCH"
-    run -0 sweep --kernel one --strategy grid --jobs 2
-    [ "$(board .leader)" = one ]
-    [ "$(wc -l <"$work/lb/leaderboard.jsonl")" -eq 4 ]
-    grep -q 'gpu 0' "$STUB/gpus"
-    grep -q 'gpu 1' "$STUB/gpus"
-    CUDA_VISIBLE_DEVICES=3,5 run sweep --kernel two --strategy grid --jobs 2
-    grep -q 'gpu 3' "$STUB/gpus"
-    grep -q 'gpu 5' "$STUB/gpus"
-    refused 2 "CUDA_VISIBLE_DEVICES names 1" env CUDA_VISIBLE_DEVICES=3 scripts/evo_sweep.sh --kernel one --jobs 2
-    refused 2 "--gpu names one GPU" sweep --kernel one --jobs 2 -- --gpu 1
-}
-
-# bats test_tags=slow
-@test "hosts of GNU parallel get the task whole (the local host stands for one)" {
-    echo : >"$work/hosts"
-    run -0 sweep --kernel one --strategy grid --pool 4 --sshloginfile "$work/hosts" -- --seq 64
-    jq -es 'length == 4 and all(.[]; .status == "pass" and .problem.seq_q == 64)' "$work/lb/leaderboard.jsonl"
-    [ "$(grep -c evo_sweep.sh "$work/lb/joblog")" -eq 2 ] # two candidates each
-    run sweep --kernel one --strategy grid --sshloginfile "$work/hosts" -- --seq 64
-    [[ $output == *"; 0 measured in"* ]]
-    refused 2 "--sshloginfile takes a file" sweep --sshloginfile "$work/none"
-}
-
-# bats test_tags=slow
-@test "a bar with an ETA on a terminal, a line per generation elsewhere" {
-    run sweep --kernel one --strategy grid --pool 1
-    [[ $output == *"2/4 candidates"*"4/4 candidates"* ]]
-    rm -rf "$work/lb"
-    script -qec "scripts/evo_sweep.sh --kernel one --strategy grid --out $work/lb" /dev/null >"$work/terminal" \
-        </dev/null
-    grep -q '\[#.*\] 4/4  4 measured  best 40 us m=16,warps=8  ETA [0-9]*:[0-9][0-9]' "$work/terminal"
-}
-
 # 8 x 5 tiles, one valley: the time grows with the distance from m=96, warps=8.
 make_valley() {
     sed -i 's/"m":\[16,32\],"n":\[64\],"warps":\[4,8\]/"m":[16,32,48,64,80,96,112,128],"n":[64],"warps":[1,2,4,8,16]/' \
@@ -519,69 +376,6 @@ count_starts() { # COMMAND...: prints how many
     [ "$(wc -l <"$work/many/leaderboard.jsonl")" -eq 40 ]
     [ "$few" -ge 5 ] # the workers' benches alone
     [ "$((many - few))" -le 3 ] || { echo "$few, then $many"; sort "$work/starts" | uniq -c; return 1; }
-}
-
-# bats test_tags=slow
-@test "a slow candidate on a host holds no other one up" {
-    make_valley
-    touch "$STUB/held"
-    sed -i 's/^us=/while [[ "$compile $m $warps" == "0 16 2" \&\& -e $STUB\/held ]]; do sleep 0.05; done\nus=/' \
-        "$FA_BENCH"
-    echo : >"$work/hosts"
-    sweep --kernel one --strategy grid --pool 2 --jobs 2 --budget 10 --sshloginfile "$work/hosts" 3>&- &
-    eventually lines "$work/lb/leaderboard.jsonl" 7
-    run ! grep -q 'm=16,warps=2' "$work/lb/leaderboard.jsonl"
-    rm "$STUB/held"
-    wait $!
-    jq -es 'map(.knobs) | length == 10 and (unique | length == 10)' "$work/lb/leaderboard.jsonl"
-}
-
-# bats test_tags=slow
-@test "a candidate that no host answers for is left out and said; the sweep goes on" {
-    sed -i 's/^us=/[[ "$compile $m $warps" != "0 16 8" ]] || kill -9 "$(ps -o ppid= -p $PPID)" $PPID\nus=/' "$FA_BENCH"
-    echo : >"$work/hosts"
-    run -0 sweep --kernel one --strategy grid --pool 2 --sshloginfile "$work/hosts"
-    [[ $output == *"left out: no worker answered for m=16,warps=8"*"not_run 1, pass 3; 3 measured"* ]]
-    jq -es 'length == 3' "$work/lb/leaderboard.jsonl"
-}
-
-# bats test_tags=slow
-@test "evolution finds the best of a space it does not try whole" {
-    make_valley
-    sweep --kernel one --strategy evo --budget 24 --pool 2 --seed 1
-    [ "$(wc -l <"$work/lb/leaderboard.jsonl")" -eq 24 ]
-    [ "$(board .kernels.one.knobs)" = m=96,warps=8 ]
-}
-
-# bats test_tags=slow
-@test "Optuna's model finds it, too, and hands out nothing twice" {
-    PYTHONPATH=build/tools/optuna python3 -c 'import optuna' 2>/dev/null || skip "no Python package optuna"
-    make_valley
-    sweep --kernel one --strategy tpe --budget 24 --pool 2 --seed 1
-    jq -es 'length == 24 and (map(.knobs) | unique | length == 24)' "$work/lb/leaderboard.jsonl"
-    jq -es '.[0].strategy == "tpe"' "$work/lb/sweeps.jsonl"
-    [ "$(board .kernels.one.p50_us)" = 20 ]
-    sweep --kernel one --strategy tpe --budget 64 --pool 2 --seed 2
-    jq -es 'map(.knobs) | unique | length == 40' "$work/lb/leaderboard.jsonl" # the whole space
-}
-
-# bats test_tags=slow
-@test "the tables of docs/scaling.md are what the simulation and the evidence say" {
-    diff <(sed -n '/scaling:begin/,/scaling:end/p' docs/scaling.md | grep '^|') \
-        <(studies/scaling.py)
-    diff <(sed -n '/rates:begin/,/rates:end/p' docs/scaling.md | grep '^|') \
-        <(scripts/evidence/sweep_scaling.sh --table evidence/h200/sweep_scaling.jsonl)
-}
-
-# bats test_tags=slow
-@test "strategies replayed over recorded times: curves that only fall, the optimum in the end" {
-    PYTHONPATH=build/tools/optuna python3 -c 'import optuna' 2>/dev/null || skip "no Python package optuna"
-    zcat studies/sweep_candidates.jsonl.gz | jq -c 'select(.kernel == "light")' | tail -n 40 >"$work/recorded.jsonl"
-    studies/replay.py "$work/recorded.jsonl" --seeds 2 --budget 48 >"$work/r.jsonl"
-    jq -es 'map(.strategy) == ["grid", "random", "evo", "tpe"] and all(.[];
-        (.points <= 40) and .median_over_best == (.median_over_best | sort | reverse) and last(.median_over_best[]) == 1
-        and last(.found_best[]) == .seeds)' "$work/r.jsonl"
-    studies/replay.py --table "$work/r.jsonl" | grep -qE '^\| light, [0-9]+ points \| tpe \| 2 \| 1'
 }
 
 @test "the table of strategies in docs/sweeps.md is that of the evidence" {
@@ -642,23 +436,6 @@ count_starts() { # COMMAND...: prints how many
     [[ $output == *"nothing to do"* ]]
 }
 
-# bats test_tags=slow
-@test "what a sweep did stands in sweeps.jsonl, also when it is told to stop" {
-    sweep --kernel one --strategy grid
-    jq -es 'length == 1 and (.[0] | .kernel == "one" and .candidates == 4 and .measured == 4 and
-        .status == {pass: 4} and .seconds > 0 and .per_second > 0 and .git == "stub")' "$work/lb/sweeps.jsonl"
-    sweep --kernel one --strategy grid
-    jq -es 'length == 2 and (.[1] | .candidates == 4 and .measured == 0)' "$work/lb/sweeps.jsonl"
-    echo $(($(wc -l <"$STUB/runs") + 2)) >"$STUB/hold" # two candidates; the third hangs
-    setsid scripts/evo_sweep.sh --kernel two --strategy grid --pool 1 --out "$work/lb" >"$work/said" 2>&1 3>&- &
-    sweep=$!
-    eventually grep -q '^2/4 candidates' "$work/said"
-    kill -TERM -- "-$sweep"
-    wait "$sweep" || [ $? -eq 143 ]
-    jq -es 'length == 3 and (.[2] | .kernel == "two" and .candidates >= 1 and .candidates < 4 and
-        .measured == .candidates)' "$work/lb/sweeps.jsonl"
-}
-
 @test "a worker that is killed: its candidate is tried again; nothing is lost, nothing twice" {
     # A compiler over one candidate, a runner over another.
     sed -i 's/^us=/case "$compile $kernel $m $warps" in "1 one 16 8" | "0 one 32 8")\n\
@@ -668,21 +445,6 @@ count_starts() { # COMMAND...: prints how many
     [ -d "$STUB/killed.0" ] && [ -d "$STUB/killed.1" ]
     jq -es 'length == 4 and (map(.knobs) | unique | length == 4)' "$work/lb/leaderboard.jsonl"
     [ "$(board .kernels.one.knobs)" = m=16,warps=8 ]
-}
-
-# bats test_tags=slow
-@test "a candidate whose worker leaves no record, or is killed each time, is left out and said; the sweep goes on" {
-    local how
-    cp "$FA_BENCH" "$work/whole"
-    for how in 'exit 6' 'kill -9 $PPID'; do
-        rm -rf "$work/lb"
-        sed 's/^us=/[[ "$kernel $m $warps" != "one 16 8" ]] || '"$how"'\nus=/' "$work/whole" >"$FA_BENCH"
-        run -0 sweep --kernel one --strategy grid --pool 1
-        [[ $output == *"left out: the worker of m=16,warps=8 died twice"*"not_run 1, pass 3; 3 measured"* ]]
-        jq -es 'length == 3 and all(.[]; .status == "pass")' "$work/lb/leaderboard.jsonl"
-        jq -es '.[0].lost == ["m=16,warps=8"]' "$work/lb/sweeps.jsonl"
-        [ "$(board .kernels.one.knobs)" = m=32,warps=8 ]
-    done
 }
 
 @test "--seconds ends a sweep between candidates" {
@@ -702,4 +464,225 @@ count_starts() { # COMMAND...: prints how many
     jq -e 'map("\(.kernel) \(.knobs)") | length == 8 and .[0] == "one m=16,warps=8"' "$work/lb/micro_best.json"
     [ "$(board '.kernels | keys | join(" ")')" = "one two" ]
     refused 2 "no kernel 'nosuch'" sweep --kernel one,nosuch
+}
+
+# bats file_tags=slow
+@test "the lead passes between kernels by comparison alone" {
+    sweep --kernel one --strategy grid
+    sweep --kernel two --strategy grid
+    [ "$(board .leader)" = one ]
+    [ "$(board .kernels.two.knobs)" = m=32,warps=4 ]
+    sed -i 's/^two 32 8 .*/two 32 8 10/' "$STUB/times"
+    printf '%064d' 9 >"$STUB/source.two"
+    sweep --kernel two --strategy grid
+    [ "$(board .leader)" = two ]
+    jq -e '.[0].kernel == "two" and (map(.kernel) | unique == ["one", "two"])' "$work/lb/micro_best.json"
+}
+
+@test "an edited source is measured again, an untouched one is not, a reverted one is known" {
+    sweep --kernel one --strategy grid
+    [ "$(timed_runs)" -eq 4 ]
+    run sweep --kernel one --strategy grid
+    [[ $output == *"; 0 measured in"* ]]
+    printf '%064d' 3 >"$STUB/source.one"
+    sed -i 's/^one 16 8 .*/one 16 8 99/' "$STUB/times"
+    run sweep --kernel one --strategy grid
+    [[ $output == *"; 4 measured in"* ]]
+    jq -e '.[0].p50_us == 45 and all(.[]; .p50_us != 40)' "$work/lb/micro_best.json" # nothing of the old source
+    printf '%064d' 1 >"$STUB/source.one"
+    run sweep --kernel one --strategy grid
+    [[ $output == *"best 40 us m=16,warps=8"*"; 0 measured in"* ]]
+    jq -e '.[0].p50_us == 40 and length == 4' "$work/lb/micro_best.json"
+}
+
+@test "another driver, compiler or option makes a result old" {
+    sweep --kernel one --strategy grid
+    for change in 's/"driver":"1"/"driver":"2"/' 's/"compiler":"stub 1"/"compiler":"stub 2"/' \
+        's/"options":\[\]/"options":["-O1"]/'; do
+        sed -i "$change" "$FA_BENCH"
+        run sweep --kernel one --strategy grid
+        [[ $output == *"; 4 measured in"* ]]
+        run sweep --kernel one --strategy grid
+        [[ $output == *"; 0 measured in"* ]]
+    done
+}
+
+@test "another problem, L2 state or GPU has a leaderboard of its own; a loosened tolerance has none" {
+    sweep --kernel one --strategy grid
+    sweep --kernel one --strategy grid -- --seq 64
+    sweep --kernel one --strategy grid -- --l2 cold
+    echo 'NVIDIA Other' >"$STUB/device"
+    sweep --kernel one --strategy grid
+    jq -e 'map(.group) | length == 4 and (unique | length == 4)' "$work/lb/leaderboard.json"
+    rm -rf "$work/lb"
+    sweep --kernel one --strategy grid -- --atol 1.5
+    jq -e '. == []' "$work/lb/leaderboard.json"
+    jq -e '. == []' "$work/lb/micro_best.json"
+}
+
+@test "a folder, a pipe or half a .gz in the place of a sweep's file is refused before anything runs" {
+    local name
+    for name in leaderboard.jsonl leaderboard.json micro_best.json sweeps.jsonl; do
+        mkdir -p "$work/$name/$name" "$work/pipe.$name"
+        mkfifo "$work/pipe.$name/$name"
+        refused 2 "$name is not a file" timeout 60 scripts/evo_sweep.sh --kernel one --out "$work/$name"
+        refused 2 "$name is not a file" timeout 60 scripts/evo_sweep.sh --kernel one --out "$work/pipe.$name"
+    done
+    mkdir "$work/gz"
+    echo '{}' | gzip | head -c 15 >"$work/gz/leaderboard.jsonl.gz"
+    refused 2 "leaderboard.jsonl.gz: damaged .gz" scripts/evo_sweep.sh --kernel one --out "$work/gz"
+    [ ! -s "$STUB/runs" ]
+}
+
+@test "two sweeps at once share one leaderboard" {
+    sweep --kernel one --strategy grid >"$work/a" 2>&1 3>&- &
+    first=$!
+    sweep --kernel two --strategy grid >"$work/b" 2>&1
+    wait "$first"
+    jq -es 'length == 8 and all(.[]; .status == "pass")' "$work/lb/leaderboard.jsonl"
+    [ "$(board .leader)" = one ]
+    [ "$(board '.kernels | keys | join(" ")')" = "one two" ]
+}
+
+@test "a full disk: said, exit 6, no line is torn, and there is room again after" {
+    mkdir "$work/lb"
+    mount -t tmpfs -o size=64k tmpfs "$work/lb" 2>/dev/null || skip "no right to mount a small file system"
+    sweep --kernel one --strategy grid
+    dd if=/dev/zero of="$work/lb/filler" bs=4k 2>/dev/null || true
+    printf '%064d' 5 >"$STUB/source.one"
+    code=0
+    sweep --kernel one --strategy grid >"$work/out" 2>&1 || code=$?
+    cp "$work/lb/leaderboard.jsonl" "$work/kept"
+    rm "$work/lb/filler"
+    again=0
+    sweep --kernel one --strategy grid >"$work/again" 2>&1 || again=$?
+    lines=$(wc -l <"$work/lb/leaderboard.jsonl")
+    umount "$work/lb"
+    [ "$code" -eq 6 ] || { cat "$work/out"; false; }
+    grep -q 'cannot append to .* none before it' "$work/out"
+    jq -es 'length >= 4' "$work/kept"
+    [ "$(tail -c 1 "$work/kept" | wc -l)" -eq 1 ]
+    [ "$again" -eq 0 ]
+    [ "$lines" -eq 8 ]
+    [ -z "$(grep corrupt "$work/again")" ]
+}
+
+@test "GPUs of one machine take candidates at once, as many as there are to see, and no single --gpu" {
+    sed -i 's/^while/echo "gpu ${CUDA_VISIBLE_DEVICES:-all}" >>"$STUB\/gpus"\nwhile/' "$FA_BENCH"
+    run -0 sweep --kernel one --strategy grid --jobs 2
+    [ "$(board .leader)" = one ]
+    [ "$(wc -l <"$work/lb/leaderboard.jsonl")" -eq 4 ]
+    grep -q 'gpu 0' "$STUB/gpus"
+    grep -q 'gpu 1' "$STUB/gpus"
+    CUDA_VISIBLE_DEVICES=3,5 run sweep --kernel two --strategy grid --jobs 2
+    grep -q 'gpu 3' "$STUB/gpus"
+    grep -q 'gpu 5' "$STUB/gpus"
+    refused 2 "CUDA_VISIBLE_DEVICES names 1" env CUDA_VISIBLE_DEVICES=3 scripts/evo_sweep.sh --kernel one --jobs 2
+    refused 2 "--gpu names one GPU" sweep --kernel one --jobs 2 -- --gpu 1
+}
+
+@test "hosts of GNU parallel get the task whole (the local host stands for one)" {
+    echo : >"$work/hosts"
+    run -0 sweep --kernel one --strategy grid --pool 4 --sshloginfile "$work/hosts" -- --seq 64
+    jq -es 'length == 4 and all(.[]; .status == "pass" and .problem.seq_q == 64)' "$work/lb/leaderboard.jsonl"
+    [ "$(grep -c evo_sweep.sh "$work/lb/joblog")" -eq 2 ] # two candidates each
+    run sweep --kernel one --strategy grid --sshloginfile "$work/hosts" -- --seq 64
+    [[ $output == *"; 0 measured in"* ]]
+    refused 2 "--sshloginfile takes a file" sweep --sshloginfile "$work/none"
+}
+
+@test "a bar with an ETA on a terminal, a line per generation elsewhere" {
+    run sweep --kernel one --strategy grid --pool 1
+    [[ $output == *"2/4 candidates"*"4/4 candidates"* ]]
+    rm -rf "$work/lb"
+    script -qec "scripts/evo_sweep.sh --kernel one --strategy grid --out $work/lb" /dev/null >"$work/terminal" \
+        </dev/null
+    grep -q '\[#.*\] 4/4  4 measured  best 40 us m=16,warps=8  ETA [0-9]*:[0-9][0-9]' "$work/terminal"
+}
+
+@test "a slow candidate on a host holds no other one up" {
+    make_valley
+    touch "$STUB/held"
+    sed -i 's/^us=/while [[ "$compile $m $warps" == "0 16 2" \&\& -e $STUB\/held ]]; do sleep 0.05; done\nus=/' \
+        "$FA_BENCH"
+    echo : >"$work/hosts"
+    sweep --kernel one --strategy grid --pool 2 --jobs 2 --budget 10 --sshloginfile "$work/hosts" 3>&- &
+    eventually lines "$work/lb/leaderboard.jsonl" 7
+    run ! grep -q 'm=16,warps=2' "$work/lb/leaderboard.jsonl"
+    rm "$STUB/held"
+    wait $!
+    jq -es 'map(.knobs) | length == 10 and (unique | length == 10)' "$work/lb/leaderboard.jsonl"
+}
+
+@test "a candidate that no host answers for is left out and said; the sweep goes on" {
+    sed -i 's/^us=/[[ "$compile $m $warps" != "0 16 8" ]] || kill -9 "$(ps -o ppid= -p $PPID)" $PPID\nus=/' "$FA_BENCH"
+    echo : >"$work/hosts"
+    run -0 sweep --kernel one --strategy grid --pool 2 --sshloginfile "$work/hosts"
+    [[ $output == *"left out: no worker answered for m=16,warps=8"*"not_run 1, pass 3; 3 measured"* ]]
+    jq -es 'length == 3' "$work/lb/leaderboard.jsonl"
+}
+
+@test "evolution finds the best of a space it does not try whole" {
+    make_valley
+    sweep --kernel one --strategy evo --budget 24 --pool 2 --seed 1
+    [ "$(wc -l <"$work/lb/leaderboard.jsonl")" -eq 24 ]
+    [ "$(board .kernels.one.knobs)" = m=96,warps=8 ]
+}
+
+@test "Optuna's model finds it, too, and hands out nothing twice" {
+    PYTHONPATH=build/tools/optuna python3 -c 'import optuna' 2>/dev/null || skip "no Python package optuna"
+    make_valley
+    sweep --kernel one --strategy tpe --budget 24 --pool 2 --seed 1
+    jq -es 'length == 24 and (map(.knobs) | unique | length == 24)' "$work/lb/leaderboard.jsonl"
+    jq -es '.[0].strategy == "tpe"' "$work/lb/sweeps.jsonl"
+    [ "$(board .kernels.one.p50_us)" = 20 ]
+    sweep --kernel one --strategy tpe --budget 64 --pool 2 --seed 2
+    jq -es 'map(.knobs) | unique | length == 40' "$work/lb/leaderboard.jsonl" # the whole space
+}
+
+@test "the tables of docs/scaling.md are what the simulation and the evidence say" {
+    diff <(sed -n '/scaling:begin/,/scaling:end/p' docs/scaling.md | grep '^|') \
+        <(studies/scaling.py)
+    diff <(sed -n '/rates:begin/,/rates:end/p' docs/scaling.md | grep '^|') \
+        <(scripts/evidence/sweep_scaling.sh --table evidence/h200/sweep_scaling.jsonl)
+}
+
+@test "strategies replayed over recorded times: curves that only fall, the optimum in the end" {
+    PYTHONPATH=build/tools/optuna python3 -c 'import optuna' 2>/dev/null || skip "no Python package optuna"
+    zcat studies/sweep_candidates.jsonl.gz | jq -c 'select(.kernel == "light")' | tail -n 40 >"$work/recorded.jsonl"
+    studies/replay.py "$work/recorded.jsonl" --seeds 2 --budget 48 >"$work/r.jsonl"
+    jq -es 'map(.strategy) == ["grid", "random", "evo", "tpe"] and all(.[];
+        (.points <= 40) and .median_over_best == (.median_over_best | sort | reverse) and last(.median_over_best[]) == 1
+        and last(.found_best[]) == .seeds)' "$work/r.jsonl"
+    studies/replay.py --table "$work/r.jsonl" | grep -qE '^\| light, [0-9]+ points \| tpe \| 2 \| 1'
+}
+
+@test "what a sweep did stands in sweeps.jsonl, also when it is told to stop" {
+    sweep --kernel one --strategy grid
+    jq -es 'length == 1 and (.[0] | .kernel == "one" and .candidates == 4 and .measured == 4 and
+        .status == {pass: 4} and .seconds > 0 and .per_second > 0 and .git == "stub")' "$work/lb/sweeps.jsonl"
+    sweep --kernel one --strategy grid
+    jq -es 'length == 2 and (.[1] | .candidates == 4 and .measured == 0)' "$work/lb/sweeps.jsonl"
+    echo $(($(wc -l <"$STUB/runs") + 2)) >"$STUB/hold" # two candidates; the third hangs
+    setsid scripts/evo_sweep.sh --kernel two --strategy grid --pool 1 --out "$work/lb" >"$work/said" 2>&1 3>&- &
+    sweep=$!
+    eventually grep -q '^2/4 candidates' "$work/said"
+    kill -TERM -- "-$sweep"
+    wait "$sweep" || [ $? -eq 143 ]
+    jq -es 'length == 3 and (.[2] | .kernel == "two" and .candidates >= 1 and .candidates < 4 and
+        .measured == .candidates)' "$work/lb/sweeps.jsonl"
+}
+
+@test "a candidate whose worker leaves no record, or is killed each time, is left out and said; the sweep goes on" {
+    local how
+    cp "$FA_BENCH" "$work/whole"
+    for how in 'exit 6' 'kill -9 $PPID'; do
+        rm -rf "$work/lb"
+        sed 's/^us=/[[ "$kernel $m $warps" != "one 16 8" ]] || '"$how"'\nus=/' "$work/whole" >"$FA_BENCH"
+        run -0 sweep --kernel one --strategy grid --pool 1
+        [[ $output == *"left out: the worker of m=16,warps=8 died twice"*"not_run 1, pass 3; 3 measured"* ]]
+        jq -es 'length == 3 and all(.[]; .status == "pass")' "$work/lb/leaderboard.jsonl"
+        jq -es '.[0].lost == ["m=16,warps=8"]' "$work/lb/sweeps.jsonl"
+        [ "$(board .kernels.one.knobs)" = m=32,warps=8 ]
+    done
 }

@@ -113,54 +113,6 @@ END
                 and .measurements[0] == {name: "time", value: 0.04, unit: "ms"})' "$work/t4.json"
 }
 
-# bats test_tags=slow
-@test "Kernel Tuner takes the T4 file by its schema, and replays the cache file without a GPU" {
-    needs_packages
-    swept
-    scripts/export.sh --format t4 "$work/lb" --out "$work/t4.json"
-    scripts/export.sh --format kernel-tuner-cache "$work/lb" --out "$work/cache.json"
-    cd "$work"
-    "$python" - <<'END'
-import json, jsonschema, kernel_tuner
-from kernel_tuner.file_utils import output_file_schema
-jsonschema.validate(json.load(open("t4.json")), output_file_schema("results")[1])
-cache = json.load(open("cache.json"))
-assert len(cache["cache"]) == 4, cache
-for strategy in ("brute_force", "random_sample"):
-    results, environment = kernel_tuner.tune_kernel(cache["kernel_name"], "", tuple(cache["problem_size"]), [],
-        cache["tune_params"], cache="cache.json", simulation_mode=True, strategy=strategy, lang="C", quiet=True,
-        strategy_options={"max_fevals": 4} if strategy != "brute_force" else {})
-    right = [r for r in results if "__error__" not in r]
-    best = min(right, key=lambda r: r["time"])
-    assert (best["m"], best["warps"], best["time"]) == (16, 8, 0.04), (strategy, best)
-    if strategy == "brute_force":
-        assert len(results) == 4 and len(right) == 3, results  # the wrong one is an error, not a time
-END
-    # The file of docs/search.md: a recorded search, which did not try every point of its space.
-    cd "$BATS_TEST_DIRNAME/../.."
-    eval "$(grep -h -- '--format kernel-tuner-cache' docs/search.md | sed "s|--out |--out $work/|")"
-    cd "$work"
-    "$python" - <<'END'
-import json, kernel_tuner
-cache = json.load(open("light.json"))
-points = cache["cache"].values()
-space = 1
-for values in cache["tune_params"].values():
-    space *= len(values)
-missing = [p for p in points if p.get("unrecorded")]
-assert len(points) == space and len(missing) == space - 90 and all(p["time"] == "InvalidConfig" for p in missing)
-fastest = min(p["time"] for p in points if isinstance(p["time"], float))
-times = [p["time"] for p in points if isinstance(p["time"], (int, float))]
-simulated = dict(cache="light.json", simulation_mode=True, lang="C", quiet=True)
-args = cache["kernel_name"], "", tuple(cache["problem_size"]), [], cache["tune_params"]
-for results, _ in (kernel_tuner.tune_kernel(*args, **simulated), kernel_tuner.tune_cache("light.json", quiet=True)):
-    right = [r["time"] for r in results if "__error__" not in r]
-    assert len(right) == len(times) and min(right) == fastest, (len(right), len(times))
-for strategy in "random_sample", "genetic_algorithm", "simulated_annealing":
-    kernel_tuner.tune_kernel(*args, **simulated, strategy=strategy, strategy_options={"max_fevals": 30})
-END
-}
-
 @test "FlashInfer: a folder of definitions, workloads and traces" {
     refused 2 "needs --out FOLDER" scripts/export.sh --format flashinfer "$(ladder)/mma.json"
     jq -c '.problem.scale = 0.5' "$(ladder)/mma.json" >"$work/scaled" # another problem
@@ -213,69 +165,6 @@ published() { # [JQ]
     jq -c '.provenance.command |= gsub("workload.jsonl"; "none.jsonl")' "$work/r.json" >"$work/lost"
     refused 2 "none.jsonl', which a record is of" scripts/export.sh --format flashinfer --out "$work/u" "$work/lost"
     [ "$(scripts/export.sh --format csv "$work/lost" | wc -l)" -eq 2 ] # others do not need it
-}
-
-# bats test_tags=slow
-@test "FlashInfer-Bench's own data classes take the folder, failures too" {
-    needs_packages
-    local record status
-    record=$(ladder)/mma.json
-    for status in wrong infeasible compile_error timeout error not_run; do
-        jq -c --arg s "$status" '.status = $s | .reason = "made up" | .problem.causal = ($s == "error")
-            | if $s == "wrong" then . else .timing = null | .check = null end' "$record"
-    done >"$work/failures"
-    scripts/export.sh --format flashinfer --out "$work/ours" "$record" "$work/failures"
-    published
-    "$python" - "$work/ours" <<'END'
-import importlib, importlib.util, pathlib, sys, types
-root = pathlib.Path(sys.argv[1])
-where = pathlib.Path(importlib.util.find_spec("flashinfer_bench").origin).parent
-for name, path in ("flashinfer_bench", where), ("flashinfer_bench.data", where / "data"):
-    sys.modules[name] = types.ModuleType(name)  # the packages' own imports need PyTorch
-    sys.modules[name].__path__ = [str(path)]
-Definition = importlib.import_module("flashinfer_bench.data.definition").Definition
-Trace = importlib.import_module("flashinfer_bench.data.trace").Trace
-definitions = [Definition.model_validate_json(f.read_text()) for f in root.glob("definitions/*/*.json")]
-assert len(definitions) == 2 and {d.op_type for d in definitions} == {"attention"}
-for d in definitions:
-    assert d.const_axes == {"heads": 8, "kv_heads": 8, "dim": 64} and d.var_axes_bindings["seq_kv"] == ("k", 2), d
-Solution = importlib.import_module("flashinfer_bench.data.solution").Solution
-solutions = [Solution.model_validate_json(f.read_text()) for f in root.glob("solutions/*/*/*/*.json")]
-assert [(s.definition, s.spec.binding.value) for s in solutions] == [("attention_fp16_h8_kv8_d64_full", "tvm-ffi")]
-assert [s.path for s in solutions[0].sources] == ["main.cu", "kernel.cuh", "launch.cuh"]
-lines = lambda pattern: [Trace.model_validate_json(t) for f in root.glob(pattern) for t in f.read_text().splitlines()]
-workloads = lines("workloads/*/*.jsonl")
-assert len(workloads) == 2 and all(w.is_workload_trace() for w in workloads)
-traces = lines("traces/*/*/*.jsonl")
-assert sum(t.is_successful() for t in traces) == 1
-assert sorted(t.evaluation.status.value for t in traces) == [
-    "COMPILE_ERROR", "COMPILE_ERROR", "INCORRECT_NUMERICAL", "PASSED", "RUNTIME_ERROR", "TIMEOUT"], traces
-root = root.parent / "t" # a published problem: the same classes read it back
-definition, = (Definition.model_validate_json(f.read_text()) for f in root.glob("definitions/*/*.json"))
-assert definition.const_axes == {"num_qo_heads": 8, "num_kv_heads": 2, "head_dim": 64, "page_size": 16}, definition
-workload, = lines("workloads/*/*.jsonl")
-traces = lines("traces/*/*/*.jsonl")
-assert workload.is_workload_trace() and all(t.workload == workload.workload for t in traces)
-assert [t.evaluation.status.value for t in traces] == ["PASSED", "RUNTIME_ERROR"] and traces[0].is_successful(), traces
-END
-}
-
-# bats test_tags=slow
-@test "FlashInfer: the solution builds as FlashInfer-Bench builds it" {
-    needs_packages
-    nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
-    [[ -x $nvcc ]] || skip "no nvcc"
-    scripts/export.sh --format flashinfer --out "$work/t" "$(ladder)/light.json"
-    "$python" - "$work"/t/solutions/*/*/*/light_*.json "$work" <<'END'
-import json, pathlib, sys
-for source in json.load(open(sys.argv[1]))["sources"]:
-    (pathlib.Path(sys.argv[2]) / source["path"]).write_text(source["content"])
-END
-    local include
-    include=$("$python" -c 'import tvm_ffi.libinfo as l; print(l.find_include_path())')
-    ln -s "$include" "$work/ffi" # nvcc takes no folder whose name has quotes
-    "$nvcc" -std=c++17 -O2 -arch=sm_90a -shared -Xcompiler -fPIC -I "$work/ffi" "$work/main.cu" -o "$work/main.so"
-    nm -D "$work/main.so" | grep -q ' T __tvm_ffi_run$'
 }
 
 @test "robust-kbench: a task folder whose parts fit each other, as its loader reads them" {
@@ -335,29 +224,6 @@ assert "#define FA_CAUSAL 1" in source and "PYBIND11_MODULE" in source and '#inc
 END
 }
 
-# bats test_tags=slow
-@test "the one file that torch builds is right on the emulator, without the launcher" {
-    scripts/export.sh --format robust-kbench --out "$work/t" "$(ladder)/light.json"
-    sed '/^.. Starts the kernel/,$d' "$work"/t/*/forward.cu >"$work/light_alone.cu"
-    run ! grep -q '^#include "' "$work/light_alone.cu"
-    ./fa_bench --source "$work/light_alone.cu" --device emu --batch 1 --heads 1 --seq 40 --dim 64 --m 32 --n 128 \
-        --warps 4 --seeds 1 --quiet --json "$work/r.json"
-    record_holds "$work/r.json" '.status == "pass"'
-}
-
-# bats test_tags=slow
-@test "nvcc builds the extensions with the flags of torch and robust-kbench" {
-    nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
-    [[ -x $nvcc ]] || skip "no nvcc"
-    scripts/export.sh --format robust-kbench --out "$work/t" "$(ladder)"/{scalar,light,wmma_qk,wmma,mma}.json
-    local kernel flags=(-D__CUDA_NO_HALF_OPERATORS__ -D__CUDA_NO_HALF_CONVERSIONS__ -D__CUDA_NO_HALF2_OPERATORS__)
-    for kernel in "$work"/t/*/kernels/*.cu; do
-        "$nvcc" -std=c++17 -O3 --use_fast_math "${flags[@]}" -arch=sm_90 -shared -Xcompiler -fPIC \
-            -I tests/search/torch "$kernel" -o "$work/extension.so"
-        nm -D "$work/extension.so" | grep -q ' T init_module$'
-    done
-}
-
 @test "rbk_report: SDPA, ladder, best tile and criteria, met and not met" {
     scripts/export.sh --format rbk-report --out "$work/t" evidence/h200/ladder.jsonl evidence/h200/peers_fa4.json
     jq -e '(.problems | length == 3) and (.problems[0] | .problem == "2,8,8,512,512,64,full"
@@ -395,4 +261,134 @@ END
         scripts/export.sh --format csv studies/sweep_candidates.jsonl.gz --out '$work/new'" || code=$?
     [ "$code" -ne 0 ]
     [ -z "$(find "$work" -name 'new*')" ]
+}
+
+# bats file_tags=slow
+@test "Kernel Tuner takes the T4 file by its schema, and replays the cache file without a GPU" {
+    needs_packages
+    swept
+    scripts/export.sh --format t4 "$work/lb" --out "$work/t4.json"
+    scripts/export.sh --format kernel-tuner-cache "$work/lb" --out "$work/cache.json"
+    cd "$work"
+    "$python" - <<'END'
+import json, jsonschema, kernel_tuner
+from kernel_tuner.file_utils import output_file_schema
+jsonschema.validate(json.load(open("t4.json")), output_file_schema("results")[1])
+cache = json.load(open("cache.json"))
+assert len(cache["cache"]) == 4, cache
+for strategy in ("brute_force", "random_sample"):
+    results, environment = kernel_tuner.tune_kernel(cache["kernel_name"], "", tuple(cache["problem_size"]), [],
+        cache["tune_params"], cache="cache.json", simulation_mode=True, strategy=strategy, lang="C", quiet=True,
+        strategy_options={"max_fevals": 4} if strategy != "brute_force" else {})
+    right = [r for r in results if "__error__" not in r]
+    best = min(right, key=lambda r: r["time"])
+    assert (best["m"], best["warps"], best["time"]) == (16, 8, 0.04), (strategy, best)
+    if strategy == "brute_force":
+        assert len(results) == 4 and len(right) == 3, results  # the wrong one is an error, not a time
+END
+    # The file of docs/search.md: a recorded search, which did not try every point of its space.
+    cd "$BATS_TEST_DIRNAME/../.."
+    eval "$(grep -h -- '--format kernel-tuner-cache' docs/search.md | sed "s|--out |--out $work/|")"
+    cd "$work"
+    "$python" - <<'END'
+import json, kernel_tuner
+cache = json.load(open("light.json"))
+points = cache["cache"].values()
+space = 1
+for values in cache["tune_params"].values():
+    space *= len(values)
+missing = [p for p in points if p.get("unrecorded")]
+assert len(points) == space and len(missing) == space - 90 and all(p["time"] == "InvalidConfig" for p in missing)
+fastest = min(p["time"] for p in points if isinstance(p["time"], float))
+times = [p["time"] for p in points if isinstance(p["time"], (int, float))]
+simulated = dict(cache="light.json", simulation_mode=True, lang="C", quiet=True)
+args = cache["kernel_name"], "", tuple(cache["problem_size"]), [], cache["tune_params"]
+for results, _ in (kernel_tuner.tune_kernel(*args, **simulated), kernel_tuner.tune_cache("light.json", quiet=True)):
+    right = [r["time"] for r in results if "__error__" not in r]
+    assert len(right) == len(times) and min(right) == fastest, (len(right), len(times))
+for strategy in "random_sample", "genetic_algorithm", "simulated_annealing":
+    kernel_tuner.tune_kernel(*args, **simulated, strategy=strategy, strategy_options={"max_fevals": 30})
+END
+}
+
+@test "FlashInfer-Bench's own data classes take the folder, failures too" {
+    needs_packages
+    local record status
+    record=$(ladder)/mma.json
+    for status in wrong infeasible compile_error timeout error not_run; do
+        jq -c --arg s "$status" '.status = $s | .reason = "made up" | .problem.causal = ($s == "error")
+            | if $s == "wrong" then . else .timing = null | .check = null end' "$record"
+    done >"$work/failures"
+    scripts/export.sh --format flashinfer --out "$work/ours" "$record" "$work/failures"
+    published
+    "$python" - "$work/ours" <<'END'
+import importlib, importlib.util, pathlib, sys, types
+root = pathlib.Path(sys.argv[1])
+where = pathlib.Path(importlib.util.find_spec("flashinfer_bench").origin).parent
+for name, path in ("flashinfer_bench", where), ("flashinfer_bench.data", where / "data"):
+    sys.modules[name] = types.ModuleType(name)  # the packages' own imports need PyTorch
+    sys.modules[name].__path__ = [str(path)]
+Definition = importlib.import_module("flashinfer_bench.data.definition").Definition
+Trace = importlib.import_module("flashinfer_bench.data.trace").Trace
+definitions = [Definition.model_validate_json(f.read_text()) for f in root.glob("definitions/*/*.json")]
+assert len(definitions) == 2 and {d.op_type for d in definitions} == {"attention"}
+for d in definitions:
+    assert d.const_axes == {"heads": 8, "kv_heads": 8, "dim": 64} and d.var_axes_bindings["seq_kv"] == ("k", 2), d
+Solution = importlib.import_module("flashinfer_bench.data.solution").Solution
+solutions = [Solution.model_validate_json(f.read_text()) for f in root.glob("solutions/*/*/*/*.json")]
+assert [(s.definition, s.spec.binding.value) for s in solutions] == [("attention_fp16_h8_kv8_d64_full", "tvm-ffi")]
+assert [s.path for s in solutions[0].sources] == ["main.cu", "kernel.cuh", "launch.cuh"]
+lines = lambda pattern: [Trace.model_validate_json(t) for f in root.glob(pattern) for t in f.read_text().splitlines()]
+workloads = lines("workloads/*/*.jsonl")
+assert len(workloads) == 2 and all(w.is_workload_trace() for w in workloads)
+traces = lines("traces/*/*/*.jsonl")
+assert sum(t.is_successful() for t in traces) == 1
+assert sorted(t.evaluation.status.value for t in traces) == [
+    "COMPILE_ERROR", "COMPILE_ERROR", "INCORRECT_NUMERICAL", "PASSED", "RUNTIME_ERROR", "TIMEOUT"], traces
+root = root.parent / "t" # a published problem: the same classes read it back
+definition, = (Definition.model_validate_json(f.read_text()) for f in root.glob("definitions/*/*.json"))
+assert definition.const_axes == {"num_qo_heads": 8, "num_kv_heads": 2, "head_dim": 64, "page_size": 16}, definition
+workload, = lines("workloads/*/*.jsonl")
+traces = lines("traces/*/*/*.jsonl")
+assert workload.is_workload_trace() and all(t.workload == workload.workload for t in traces)
+assert [t.evaluation.status.value for t in traces] == ["PASSED", "RUNTIME_ERROR"] and traces[0].is_successful(), traces
+END
+}
+
+@test "FlashInfer: the solution builds as FlashInfer-Bench builds it" {
+    needs_packages
+    nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
+    [[ -x $nvcc ]] || skip "no nvcc"
+    scripts/export.sh --format flashinfer --out "$work/t" "$(ladder)/light.json"
+    "$python" - "$work"/t/solutions/*/*/*/light_*.json "$work" <<'END'
+import json, pathlib, sys
+for source in json.load(open(sys.argv[1]))["sources"]:
+    (pathlib.Path(sys.argv[2]) / source["path"]).write_text(source["content"])
+END
+    local include
+    include=$("$python" -c 'import tvm_ffi.libinfo as l; print(l.find_include_path())')
+    ln -s "$include" "$work/ffi" # nvcc takes no folder whose name has quotes
+    "$nvcc" -std=c++17 -O2 -arch=sm_90a -shared -Xcompiler -fPIC -I "$work/ffi" "$work/main.cu" -o "$work/main.so"
+    nm -D "$work/main.so" | grep -q ' T __tvm_ffi_run$'
+}
+
+@test "the one file that torch builds is right on the emulator, without the launcher" {
+    scripts/export.sh --format robust-kbench --out "$work/t" "$(ladder)/light.json"
+    sed '/^.. Starts the kernel/,$d' "$work"/t/*/forward.cu >"$work/light_alone.cu"
+    run ! grep -q '^#include "' "$work/light_alone.cu"
+    ./fa_bench --source "$work/light_alone.cu" --device emu --batch 1 --heads 1 --seq 40 --dim 64 --m 32 --n 128 \
+        --warps 4 --seeds 1 --quiet --json "$work/r.json"
+    record_holds "$work/r.json" '.status == "pass"'
+}
+
+@test "nvcc builds the extensions with the flags of torch and robust-kbench" {
+    nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
+    [[ -x $nvcc ]] || skip "no nvcc"
+    scripts/export.sh --format robust-kbench --out "$work/t" "$(ladder)"/{scalar,light,wmma_qk,wmma,mma}.json
+    local kernel flags=(-D__CUDA_NO_HALF_OPERATORS__ -D__CUDA_NO_HALF_CONVERSIONS__ -D__CUDA_NO_HALF2_OPERATORS__)
+    for kernel in "$work"/t/*/kernels/*.cu; do
+        "$nvcc" -std=c++17 -O3 --use_fast_math "${flags[@]}" -arch=sm_90 -shared -Xcompiler -fPIC \
+            -I tests/search/torch "$kernel" -o "$work/extension.so"
+        nm -D "$work/extension.so" | grep -q ' T init_module$'
+    done
 }

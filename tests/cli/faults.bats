@@ -13,22 +13,6 @@ survives() { # GROUP OPTIONS...
 @test "kill -9 while compiling: cache entries whole" { survives kill_compile --kills 2; }
 @test "kill -9 while writing a record: the old or the new one" { survives kill_record --kills 5; }
 @test "kill -9 of a list of runs: the records of those that had ended" { survives kill_runs --kills 3; }
-# bats test_tags=slow
-@test "kill -9 while compiling, more often" { survives kill_compile --kills 15; }
-# bats test_tags=slow
-@test "kill -9 while writing a record, more often" { survives kill_record --kills 15; }
-# bats test_tags=slow
-@test "kill -9 of a list of runs, more often" { survives kill_runs --kills 15; }
-# bats test_tags=slow
-@test "kill -9 of a sweep: leaderboard whole, it goes on" { survives kill_sweep --kills 15; }
-# bats test_tags=slow
-@test "a cache that is read-only, or no folder" { survives cache_readonly; }
-# bats test_tags=slow
-@test "a cache that is full" { survives cache_full; }
-# bats test_tags=slow
-@test "a flipped bit in every kind of file of the cache" { survives cache_flips; }
-# bats test_tags=slow
-@test "eight processes on one cache" { survives eight_processes; }
 @test "a record on a full disk" { survives json_full_disk; }
 @test "a kernel that hangs on the GPU" { survives hang; }
 @test "an illegal address on the GPU" { survives illegal_address; }
@@ -40,3 +24,13 @@ survives() { # GROUP OPTIONS...
 @test "a GPU whose memory another process has taken" { survives memory_taken; }
 @test "faults on the GPU in the middle of a list of runs" { survives runs_gpu; }
 @test "a GPU that is busy with another process: noisy" { survives busy_gpu; }
+
+# bats file_tags=slow
+@test "kill -9 while compiling, more often" { survives kill_compile --kills 15; }
+@test "kill -9 while writing a record, more often" { survives kill_record --kills 15; }
+@test "kill -9 of a list of runs, more often" { survives kill_runs --kills 15; }
+@test "kill -9 of a sweep: leaderboard whole, it goes on" { survives kill_sweep --kills 15; }
+@test "a cache that is read-only, or no folder" { survives cache_readonly; }
+@test "a cache that is full" { survives cache_full; }
+@test "a flipped bit in every kind of file of the cache" { survives cache_flips; }
+@test "eight processes on one cache" { survives eight_processes; }

@@ -40,37 +40,6 @@ passes() { # OPTIONS...
     record_holds "$work/r.json" '.problem.v_in_k'
 }
 
-# bats test_tags=slow
-@test "every kernel passes on each feature that it serves, and refuses the others by name" {
-    local kernel kernels word served=0 options dims
-    kernels=$(./fa_bench --list-kernels --json - |
-        jq -r '.[] | select(.kind == "hand" and .op == "forward" and .dtype == null) |
-            select(.emulated and .missing == null) | .name')
-    for kernel in $kernels; do
-        dims=$(dims_of "$kernel")
-        for word in varlen window chunk softcap sink alibi bias mask dim_v paged; do
-            options=$(options_of $word)
-            [[ $word != dim_v || -z $dims ]] || options=$dims
-            run ./fa_bench "${small[@]}" --kernel "$kernel" $dims $options --json "$work/r.json"
-            if [[ $output =~ "takes pages of a multiple of "([0-9]+)" rows: not --page-size" ]]; then
-                options="--page-size ${BASH_REMATCH[1]}"
-                run ./fa_bench "${small[@]}" --kernel "$kernel" $dims $options --json "$work/r.json"
-            fi
-            if [ "$status" -eq 3 ]; then
-                [[ $output == *"does not serve ${options%% *}"* ]] || { echo "$kernel $word: $output"; return 1; }
-                continue
-            fi
-            [ "$status" -eq 0 ] || { echo "$kernel $word: $output"; return 1; }
-            served=$((served + 1))
-            passes --kernel "$kernel" $dims $options --causal --dtype bf16 --no-ptxas
-        done
-    done
-    [ $served -ge 9 ]
-    for word in varlen window chunk softcap sink alibi bias mask dim_v paged; do # without --kernel one is found
-        passes $(options_of $word) --no-ptxas
-    done
-}
-
 @test "without --kernel the next default serves what the first does not; with a tile option, or a name, none is tried" {
     passes --bias --dtype bf16 --no-ptxas
     record_holds "$work/r.json" '.kernel == "light"'
@@ -105,23 +74,6 @@ mla=(--kernel wgmma_mla --dim 576 --dim-v 512 --v-in-k --batch 1 --kv-heads 1)
     passes $far --window 9,3
     passes $far --lengths 21:33
     exits 0 ./fa_bench --device emu $far --op backward --check cpu --quiet
-}
-
-# bats test_tags=slow
-@test "wgmma_mla has no race in any schedule: heads 8 to 128, 1 to 4 queries, pages and none, both types" {
-    local schedule options
-    for schedule in ascending descending greedy random; do
-        while read -r options; do
-            passes "${mla[@]}" --race --schedule $schedule --seeds 1 --no-ptxas $options
-        done <<'EOF'
---heads 8 --seq 1 --seq-kv 330 --splits 1
---heads 16 --seq 4 --seq-kv 200 --splits 2 --causal --dtype bf16
---heads 128 --seq 2 --seq-kv 130 --splits 1 --causal --page-size 64
---heads 64 --lengths 1:200,3:2,2:321 --splits 3 --causal --page-size 128 --strides padded
---heads 63 --kv-heads 3 --lengths 1:200,3:2,2:321 --splits 4 --dtype bf16
---heads 126 --seq 3 --seq-kv 260 --splits 40 --page-size 64 --dist rising
-EOF
-    done
 }
 
 @test "pages and splits of a sequence's own length: mma_decode, mma_mla, wgmma_decode, and wgmma of many rows" {
@@ -262,4 +214,51 @@ for head in range(2):
         want = sum(w * v[first + 16 * j + d] for j, w in enumerate(weights)) / total
         assert abs(o[(head * 6 + row) * 16 + d] - want) < 2e-3, (head, d, want)
 END
+}
+
+# bats file_tags=slow
+@test "every kernel passes on each feature that it serves, and refuses the others by name" {
+    local kernel kernels word served=0 options dims
+    kernels=$(./fa_bench --list-kernels --json - |
+        jq -r '.[] | select(.kind == "hand" and .op == "forward" and .dtype == null) |
+            select(.emulated and .missing == null) | .name')
+    for kernel in $kernels; do
+        dims=$(dims_of "$kernel")
+        for word in varlen window chunk softcap sink alibi bias mask dim_v paged; do
+            options=$(options_of $word)
+            [[ $word != dim_v || -z $dims ]] || options=$dims
+            run ./fa_bench "${small[@]}" --kernel "$kernel" $dims $options --json "$work/r.json"
+            if [[ $output =~ "takes pages of a multiple of "([0-9]+)" rows: not --page-size" ]]; then
+                options="--page-size ${BASH_REMATCH[1]}"
+                run ./fa_bench "${small[@]}" --kernel "$kernel" $dims $options --json "$work/r.json"
+            fi
+            if [ "$status" -eq 3 ]; then
+                [[ $output == *"does not serve ${options%% *}"* ]] || { echo "$kernel $word: $output"; return 1; }
+                continue
+            fi
+            [ "$status" -eq 0 ] || { echo "$kernel $word: $output"; return 1; }
+            served=$((served + 1))
+            passes --kernel "$kernel" $dims $options --causal --dtype bf16 --no-ptxas
+        done
+    done
+    [ $served -ge 9 ]
+    for word in varlen window chunk softcap sink alibi bias mask dim_v paged; do # without --kernel one is found
+        passes $(options_of $word) --no-ptxas
+    done
+}
+
+@test "wgmma_mla has no race in any schedule: heads 8 to 128, 1 to 4 queries, pages and none, both types" {
+    local schedule options
+    for schedule in ascending descending greedy random; do
+        while read -r options; do
+            passes "${mla[@]}" --race --schedule $schedule --seeds 1 --no-ptxas $options
+        done <<'EOF'
+--heads 8 --seq 1 --seq-kv 330 --splits 1
+--heads 16 --seq 4 --seq-kv 200 --splits 2 --causal --dtype bf16
+--heads 128 --seq 2 --seq-kv 130 --splits 1 --causal --page-size 64
+--heads 64 --lengths 1:200,3:2,2:321 --splits 3 --causal --page-size 128 --strides padded
+--heads 63 --kv-heads 3 --lengths 1:200,3:2,2:321 --splits 4 --dtype bf16
+--heads 126 --seq 3 --seq-kv 260 --splits 40 --page-size 64 --dist rising
+EOF
+    done
 }

@@ -14,23 +14,6 @@ gate() { scripts/ci_gate.sh --out "$work/gate" "$@"; }
     FA_BENCH=$work/none refused 4 "run make" gate
 }
 
-# bats test_tags=slow
-@test "the emulator's matrix of a real kernel passes, the rest is NOT-RUN, and --require-gpu makes that a failure" {
-    command -v nvidia-smi >/dev/null && skip "there is a GPU"
-    few=$(gate --kernel scalar --quick --draws 0 --dry-run | wc -l)
-    [ "$few" -ge 4 ]
-    run -0 gate --kernel scalar --quick --draws 0
-    [[ $output == *"scalar: $few passed, 0 failed, 0 skipped"* ]]
-    [[ $output == *"NOT-RUN on a GPU"*"NOT-RUN: speed"* ]]
-    jq -e '.device == "emu" and (.kernels | length == 1) and .kernels[0].passed == '"$few" "$work/gate/summary.json"
-    for record in "$work"/gate/records/*.json; do record_holds "$record" '.status == "pass"' \
-        '.check.seeds <= 3 or .problem.strides == "odd"' '.check.references | map(.name) == ["cpu", "plain"]'; done
-    make_stub
-    touch "$STUB/no_gpu"
-    run -1 gate --kernel one --quick --draws 0 --require-gpu
-    [[ $output == *"FAIL no GPU, and --require-gpu"* ]]
-}
-
 @test "a plain reference that the CPU disproves fails its case; headers that are missing are NOT-RUN, with the reason" {
     python3 - <<'END'
 import sys, types
@@ -157,7 +140,51 @@ END
     export PATH=$work/bin:$PATH
 }
 
-# bats test_tags=slow
+@test "conformance: the words of the emulator beside the GPU's, and a difference fails" {
+    make_stub
+    touch "$STUB/gpu"
+    # Words of its own for one file on the GPU.
+    executable "$work/emu_case" <<'END'
+#!/usr/bin/env bash
+[[ $* == *" --case "* ]] || basename "$1" >"${@: -1}"
+[[ $1 != */conform/matrix.cu || $3 != cuda ]] || echo other >>"${@: -1}"
+echo pass
+END
+    EMU_CASE=$work/emu_case run -1 gate --conform
+    [[ $output == *"FAIL emulator conform matrix"* && $output != *"conform shuffles"* ]]
+    jq -e '.what == "conform" and .failed == 1 and .passed > 4 and (.cases[] | select(.name == "matrix") |
+        .words_sha256.emu != .words_sha256.cuda)' "$work/gate/conform.json"
+}
+
+@test "a library is gated over the matrix alone, and on a GPU" {
+    make_stub
+    touch "$work/my lib.so"
+    run -0 gate --library "$work/my lib.so" --draws 0 --dry-run
+    [ "$(grep -cF "library:$work/my lib.so||" <<<"$output")" -ge 50 ]
+    refused 2 "--library takes a file that can be read" gate --library "$work/none.so"
+    refused 2 "two gates" gate --library "$work/my lib.so" --kernel one
+    refused 2 "goes over the matrix alone" gate --library "$work/my lib.so" --race
+    touch "$STUB/no_gpu"
+    refused 4 "NOT-RUN: a library needs a GPU" gate --library "$work/my lib.so"
+}
+
+# bats file_tags=slow
+@test "the emulator's matrix of a real kernel passes, the rest is NOT-RUN, and --require-gpu makes that a failure" {
+    command -v nvidia-smi >/dev/null && skip "there is a GPU"
+    few=$(gate --kernel scalar --quick --draws 0 --dry-run | wc -l)
+    [ "$few" -ge 4 ]
+    run -0 gate --kernel scalar --quick --draws 0
+    [[ $output == *"scalar: $few passed, 0 failed, 0 skipped"* ]]
+    [[ $output == *"NOT-RUN on a GPU"*"NOT-RUN: speed"* ]]
+    jq -e '.device == "emu" and (.kernels | length == 1) and .kernels[0].passed == '"$few" "$work/gate/summary.json"
+    for record in "$work"/gate/records/*.json; do record_holds "$record" '.status == "pass"' \
+        '.check.seeds <= 3 or .problem.strides == "odd"' '.check.references | map(.name) == ["cpu", "plain"]'; done
+    make_stub
+    touch "$STUB/no_gpu"
+    run -1 gate --kernel one --quick --draws 0 --require-gpu
+    [[ $output == *"FAIL no GPU, and --require-gpu"* ]]
+}
+
 @test "compute-sanitizer: a finding in our kernel fails, one in a library is skipped with why, silence is no pass" {
     make_sanitizer
     run -1 gate --sanitize --quick --draws 0
@@ -173,7 +200,6 @@ END
     [ "$(grep -c 'racecheck .*--kernel two ' "$STUB/sanitized")" -eq 4 ]
 }
 
-# bats test_tags=slow
 @test "compute-sanitizer: what cannot run under it is skipped, and the others of its process pass" {
     make_sanitizer
     export BAD_ARGS='--dim 128' BAD_STATUS=infeasible
@@ -185,7 +211,6 @@ END
     [ "$(wc -l <"$STUB/sanitized")" -eq 8 ] # two processes for each tool
 }
 
-# bats test_tags=slow
 @test "--resume takes over what did not fail with the same machine code, and runs the rest" {
     make_sanitizer
     refused 2 "--resume takes cases.jsonl" gate --sanitize --resume "$work/none"
@@ -216,23 +241,6 @@ END
     [ "$(grep -c 'memcheck ' "$STUB/sanitized")" -ge 3 ]
 }
 
-@test "conformance: the words of the emulator beside the GPU's, and a difference fails" {
-    make_stub
-    touch "$STUB/gpu"
-    # Words of its own for one file on the GPU.
-    executable "$work/emu_case" <<'END'
-#!/usr/bin/env bash
-[[ $* == *" --case "* ]] || basename "$1" >"${@: -1}"
-[[ $1 != */conform/matrix.cu || $3 != cuda ]] || echo other >>"${@: -1}"
-echo pass
-END
-    EMU_CASE=$work/emu_case run -1 gate --conform
-    [[ $output == *"FAIL emulator conform matrix"* && $output != *"conform shuffles"* ]]
-    jq -e '.what == "conform" and .failed == 1 and .passed > 4 and (.cases[] | select(.name == "matrix") |
-        .words_sha256.emu != .words_sha256.cuda)' "$work/gate/conform.json"
-}
-
-# bats test_tags=slow
 @test "--require-gpu wants the emulator beside the GPU, too" {
     make_stub
     touch "$STUB/gpu"
@@ -244,7 +252,6 @@ END
     [[ $output == *"NOT-RUN: conformance"* && $output != *"FAIL no "* ]]
 }
 
-# bats test_tags=slow
 @test "--dry-run lists kernels x problems and runs nothing" {
     run -0 gate --dry-run
     for kernel in $(./fa_bench --list-kernels --json - |
@@ -262,7 +269,6 @@ END
     [ -z "$(grep '^one|.*--seq 16384' <<<"$output")" ]
 }
 
-# bats test_tags=slow
 @test "a gate that is cut off leaves the cases that were done, and says it is unfinished" {
     make_stub
     touch "$STUB/no_gpu"
@@ -277,7 +283,6 @@ END
     jq -es 'length > 0 and all(.[]; .verdict == "passed")' "$work/gate/cases.jsonl"
 }
 
-# bats test_tags=slow
 @test "a case that the time limit ends is NOT-RUN, as those that it leaves" {
     make_stub
     touch "$STUB/no_gpu"
@@ -286,19 +291,6 @@ END
     [[ $output == *"one: 1 passed, 0 failed, 0 skipped, "*" NOT-RUN: the time limit came first"* ]]
 }
 
-@test "a library is gated over the matrix alone, and on a GPU" {
-    make_stub
-    touch "$work/my lib.so"
-    run -0 gate --library "$work/my lib.so" --draws 0 --dry-run
-    [ "$(grep -cF "library:$work/my lib.so||" <<<"$output")" -ge 50 ]
-    refused 2 "--library takes a file that can be read" gate --library "$work/none.so"
-    refused 2 "two gates" gate --library "$work/my lib.so" --kernel one
-    refused 2 "goes over the matrix alone" gate --library "$work/my lib.so" --race
-    touch "$STUB/no_gpu"
-    refused 4 "NOT-RUN: a library needs a GPU" gate --library "$work/my lib.so"
-}
-
-# bats test_tags=slow
 @test "a library goes over the whole matrix; what it refuses is skipped" {
     make_stub
     touch "$work/my lib.so"

@@ -54,7 +54,7 @@ assert "--sinks" in problems.options(shrunk) and not {shrunk["lengths"], shrunk[
 END
 }
 
-# bats test_tags=slow
+# bats file_tags=slow
 @test "a right kernel passes the quick gate with each feature; one that needs much is judged on the rest alone" {
     run -0 gate --source tests/features/plain.cu --quick -- --m 64
     [[ $output == *"plain: "*" passed, 0 failed, 0 skipped"*"serves varlen, window, "*"dim_v ("*"needs nothing"* ]]
@@ -69,7 +69,6 @@ END
         ' "$work/gate/cases.jsonl"
 }
 
-# bats test_tags=slow
 @test "wrong kernels of features are caught where dense forward is right" {
     local from to count=0
     while IFS='|' read -r from to; do

@@ -73,16 +73,6 @@ END
     run -1 problems shrink --problem "--seq 5" -- "$work/bad"
 }
 
-# bats test_tags=slow
-@test "--source: a wrong file of one's own fails, with the smallest problem as a command" {
-    command -v nvidia-smi >/dev/null && skip "there is a GPU"
-    python3 tests/wrong/make.py "$work/wrong" nan_rows_without_keys
-    run scripts/ci_gate.sh --source "$work/wrong/nan_rows_without_keys.cu" --draws 0 --jobs 1 --fail-fast --shrink 20 \
-        --out "$work/gate" -- --m 32
-    [ "$status" -eq 1 ]
-    [[ $output == *"smallest that fails: ./fa_bench --source $work/wrong/nan_rows_without_keys.cu --m 32 "*--causal* ]]
-}
-
 @test "--source: a file that serves none of the problems has not passed, and says why" {
     { printf '#include "fa_params.h"\nstatic_assert(FA_STAGES == 2, "mine: STAGES must be 2");\n'
         cat examples/plain.cu; } >"$work/k.cu"
@@ -174,7 +164,39 @@ END
     grep -q '^mma_decode||--m 16 --n 16 --warps 2 --stages 2 --splits 32 --batch' "$work/mma"
 }
 
-# bats test_tags=slow
+@test "house: a ! command that fails no bats test is refused, over several lines too" {
+    not='!'
+    printf '%s\n' 'grep -q a b' "$not grep -q c d" "true && $not grep -q \\" '    c d' \
+        "for x in 1; do $not true; done" >"$work/bad.bats"
+    run -1 scripts/house/check_bats.sh "$work/bad.bats"
+    [ "$(sed 's/.*bats:\([0-9]*\): .*/\1/' <<<"$output" | xargs)" = "2 3 5" ]
+    printf '%s\n' 'run ! grep c d' '! type nvcc || skip' 'if ! true; then false; fi' '[[ ! -e b && ! -e c ]]' \
+        '! grep c d |' '    wc || false' 'is_over() { ! grep c d; }' >"$work/good.bats"
+    scripts/house/check_bats.sh "$work/good.bats"
+}
+
+@test "--source: problems are of the dims and the mask that the file serves" {
+    problems list --dims 64,128 --mask causal --draws 12 >"$work/lines"
+    run ! grep -v -e '--dim \(64\|128\) --causal' "$work/lines"
+    [ "$(wc -l <"$work/lines")" -gt 50 ]
+    sed 's/^FA_KERNEL_INFO/static_assert(FA_DIM % 32 == 0 \&\& !FA_CAUSAL, "dims 32, 64, ... without a mask");\n&/' \
+        examples/plain.cu >"$work/some.cu"
+    scripts/ci_gate.sh --source "$work/some.cu" --draws 0 --dry-run -- --m 64 >"$work/lines"
+    run ! grep -e --causal "$work/lines"
+    [ "$(grep -o -e '--dim [0-9]*' "$work/lines" | sort -u | xargs)" = \
+        "--dim 128 --dim 224 --dim 256 --dim 32 --dim 64 --dim 96" ]
+}
+
+# bats file_tags=slow
+@test "--source: a wrong file of one's own fails, with the smallest problem as a command" {
+    command -v nvidia-smi >/dev/null && skip "there is a GPU"
+    python3 tests/wrong/make.py "$work/wrong" nan_rows_without_keys
+    run scripts/ci_gate.sh --source "$work/wrong/nan_rows_without_keys.cu" --draws 0 --jobs 1 --fail-fast --shrink 20 \
+        --out "$work/gate" -- --m 32
+    [ "$status" -eq 1 ]
+    [[ $output == *"smallest that fails: ./fa_bench --source $work/wrong/nan_rows_without_keys.cu --m 32 "*--causal* ]]
+}
+
 @test "--source: a kernel that is wrong in some tiles of its space alone passes an ordinary run and fails the gate" {
     command -v nvidia-smi >/dev/null && skip "there is a GPU"
     python3 tests/wrong/make.py "$work/wrong" >"$work/made"
@@ -209,18 +231,6 @@ END
     [ "$(grep -c '^knobs_' "$work/made")" -eq 15 ]
 }
 
-@test "house: a ! command that fails no bats test is refused, over several lines too" {
-    not='!'
-    printf '%s\n' 'grep -q a b' "$not grep -q c d" "true && $not grep -q \\" '    c d' \
-        "for x in 1; do $not true; done" >"$work/bad.bats"
-    run -1 scripts/house/check_bats.sh "$work/bad.bats"
-    [ "$(sed 's/.*bats:\([0-9]*\): .*/\1/' <<<"$output" | xargs)" = "2 3 5" ]
-    printf '%s\n' 'run ! grep c d' '! type nvcc || skip' 'if ! true; then false; fi' '[[ ! -e b && ! -e c ]]' \
-        '! grep c d |' '    wc || false' 'is_over() { ! grep c d; }' >"$work/good.bats"
-    scripts/house/check_bats.sh "$work/good.bats"
-}
-
-# bats test_tags=slow
 @test "no line of the gate is a usage error, in any type, on a GPU too" {
     export FA_BENCH=$work/bench # says that it has one
     printf '%s\n' '#!/usr/bin/env bash' 'case "$*" in' \
@@ -236,16 +246,4 @@ END
 --dtype e4m3 --kernel wgmma --draws 4 --sanitize
 --dtype bf16 --kernel light --draws 8
 END
-}
-
-@test "--source: problems are of the dims and the mask that the file serves" {
-    problems list --dims 64,128 --mask causal --draws 12 >"$work/lines"
-    run ! grep -v -e '--dim \(64\|128\) --causal' "$work/lines"
-    [ "$(wc -l <"$work/lines")" -gt 50 ]
-    sed 's/^FA_KERNEL_INFO/static_assert(FA_DIM % 32 == 0 \&\& !FA_CAUSAL, "dims 32, 64, ... without a mask");\n&/' \
-        examples/plain.cu >"$work/some.cu"
-    scripts/ci_gate.sh --source "$work/some.cu" --draws 0 --dry-run -- --m 64 >"$work/lines"
-    run ! grep -e --causal "$work/lines"
-    [ "$(grep -o -e '--dim [0-9]*' "$work/lines" | sort -u | xargs)" = \
-        "--dim 128 --dim 224 --dim 256 --dim 32 --dim 64 --dim 96" ]
 }

@@ -15,27 +15,6 @@ load helper
     [ -z "$(find "$work/root" -type f)" ]
 }
 
-# bats test_tags=slow
-@test "packed: the tarball runs a kernel where it is unpacked" {
-    make --no-print-directory portable >"$work/said"
-    tarball=$(awk 'END {print $2}' "$work/said")
-    [[ $tarball == build/fa_bench-*-portable.tar.gz ]]
-    tar -C "$work" -xzf "$tarball"
-    (cd / && env -u FA_HOME "$work"/fa_bench-*-portable/fa_bench --kernel light "${small[@]}")
-}
-
-# bats test_tags=slow
-@test "packed: runs on a bare Debian 12 and Ubuntu 24.04" {
-    for name in bookworm noble; do
-        code=0
-        tests/portable.sh --on "$name" >"$work/$name" 2>&1 || code=$?
-        cat "$work/$name"
-        [ "$code" -eq 0 ] || [ "$code" -eq 4 ]
-    done
-    grep -h NOT-RUN "$work/bookworm" "$work/noble" >"$work/why" || return 0
-    skip "$(tail -n 1 "$work/why")"
-}
-
 @test "every option is in the man page, in the completion and on the page of options; -h is --help" {
     ./fa_bench --help --json "$work/options.json"
     scripts/house/manual.sh --man >"$work/man"
@@ -84,4 +63,24 @@ load helper
     run "$work/tree/scripts/house/manual.sh"
     [ "$status" -ne 0 ]
     [[ $output == *"no description of timing.gait"* ]]
+}
+
+# bats file_tags=slow
+@test "packed: the tarball runs a kernel where it is unpacked" {
+    make --no-print-directory portable >"$work/said"
+    tarball=$(awk 'END {print $2}' "$work/said")
+    [[ $tarball == build/fa_bench-*-portable.tar.gz ]]
+    tar -C "$work" -xzf "$tarball"
+    (cd / && env -u FA_HOME "$work"/fa_bench-*-portable/fa_bench --kernel light "${small[@]}")
+}
+
+@test "packed: runs on a bare Debian 12 and Ubuntu 24.04" {
+    for name in bookworm noble; do
+        code=0
+        tests/portable.sh --on "$name" >"$work/$name" 2>&1 || code=$?
+        cat "$work/$name"
+        [ "$code" -eq 0 ] || [ "$code" -eq 4 ]
+    done
+    grep -h NOT-RUN "$work/bookworm" "$work/noble" >"$work/why" || return 0
+    skip "$(tail -n 1 "$work/why")"
 }

@@ -17,17 +17,6 @@ problem=(--device emu --batch 2 --heads 4 --kv-heads 2 --seq 19 --dim 16)
     [[ $(<"$work/out") != *"the very same code"* ]] # m stands in the launches alone
 }
 
-# bats test_tags=slow
-@test "the same without a race, with every access within bounds, and through nvcc" {
-    ./fa_bench --source $at/scores.cu "${problem[@]}" --seeds 1 --race --quiet
-    ./fa_bench --source $at/scores.cu "${problem[@]}" --seeds 1 --sanitize address --quiet
-    sed 's/__syncthreads();//' $at/scores.cu >"$work/k.cu"
-    run -1 ./fa_bench --source "$work/k.cu" "${problem[@]}" --seeds 1 --race
-    [[ $output == *"data race in dynamic shared memory"*"at k.cu:18"*"at k.cu:24"* ]]
-    type nvcc || skip "no nvcc"
-    ./fa_bench --source $at/scores.cu --compile-only --compiler nvcc --quiet
-}
-
 @test "split-KV and combine in FP32, heads and K/V heads apart, a buffer's first values, the log-sum-exp" {
     for more in "--lse --splits 3" "--causal --dtype bf16"; do
         ./fa_bench --source $at/splits.cu "${problem[@]}" --seq-kv 33 $more --quiet --json "$work/r.json"
@@ -196,7 +185,17 @@ END
     [[ $output == *"k.cu"*3*none* ]]
 }
 
-# bats test_tags=slow
+# bats file_tags=slow
+@test "the same without a race, with every access within bounds, and through nvcc" {
+    ./fa_bench --source $at/scores.cu "${problem[@]}" --seeds 1 --race --quiet
+    ./fa_bench --source $at/scores.cu "${problem[@]}" --seeds 1 --sanitize address --quiet
+    sed 's/__syncthreads();//' $at/scores.cu >"$work/k.cu"
+    run -1 ./fa_bench --source "$work/k.cu" "${problem[@]}" --seeds 1 --race
+    [[ $output == *"data race in dynamic shared memory"*"at k.cu:18"*"at k.cu:24"* ]]
+    type nvcc || skip "no nvcc"
+    ./fa_bench --source $at/scores.cu --compile-only --compiler nvcc --quiet
+}
+
 @test "a structure of arguments that begins as the parameters do is not taken for them" {
     cat >"$work/k.cu" <<'END'
 // FA_LAUNCH: rows<<<dim3(2, batch * heads), 64>>>({(void *)p.q, (void *)p.k, (void *)p.v, p.o, {p.q_stride_b, \

@@ -12,70 +12,13 @@ passes() { # OPTIONS...
     record_holds "$work/r.json" '.status == "pass"' "$lse"
 }
 
-# bats test_tags=slow
-@test "every emulated kernel writes it: tails, grouped heads, rows without keys" {
-    local kernel kernels
-    kernels=$(./fa_bench --list-kernels --json - |
-        jq -r '.[] | select(.kind == "hand" and .op == "forward" and .dtype == null) |
-            select(.emulated and .missing == null) | .name')
-    for kernel in $kernels; do
-        passes --kernel "$kernel" $(dims_of "$kernel")
-        passes --kernel "$kernel" $(dims_of "$kernel") --causal
-        record_holds "$work/r.json" '.provenance.options | index("-DFA_LSE=1") != null'
-    done
-    [ -n "$kernel" ]
-}
-
-# bats test_tags=slow
-@test "wgmma where rows end within a sector: columns in another order, Q in registers and not" {
-    local dim
-    for dim in 72 88 104 120; do
-        passes --kernel wgmma --m 128 --n 128 --warps 8 --splits 1 --dim $dim --dist rising --seq-kv 300
-    done
-    for dim in 136 152 168 184 200 248; do
-        passes --kernel wgmma --m 128 --n 64 --warps 8 --splits 1 --dim $dim --dist outlier --seq-kv 300 --causal
-    done
-    passes --kernel wgmma --m 64 --n 96 --warps 4 --splits 2 --dim 88 --causal
-    passes --kernel wgmma --m 192 --n 96 --warps 12 --splits 1 --dim 72
-}
-
 @test "the examples write it" {
     passes --source examples/plain.cu --m 32 --causal
     passes --source examples/mma_plain.cu --m 64 --n 32 --warps 4 --stages 2 --vec 8 --causal --misalign 3
 }
 
-# bats test_tags=slow
-@test "parts are combined: groups of warps, splits over blocks, both, packed heads" {
-    passes --kernel mma --m 32 --n 16 --warps 8
-    passes --kernel mma --m 64 --n 16 --warps 4 --splits 3 --causal
-    passes --kernel mma --m 16 --n 16 --warps 4 --splits 2 --causal --misalign 1
-    passes --kernel mma --m 64 --n 32 --warps 4 --dim 136 --causal
-    passes --kernel mma_decode --m 16 --n 16 --warps 4 --splits 2 --causal
-    passes --kernel wmma --m 32 --n 64 --warps 8 --acc fp16
-    passes --kernel wmma_qk --m 32 --n 64 --warps 8 --dim 136 --causal
-}
-
-# bats test_tags=slow
-@test "a reference that moves, or is taken again, does not move the log-sum-exp" {
-    local dist
-    for dist in rising falling needle sharp outlier; do
-        passes --kernel mma --dist $dist --seq-kv 200
-        passes --kernel mma_decode --dist $dist --seq-kv 200
-        passes --kernel wmma --dist $dist --seq-kv 200
-    done
-}
-
 @test "no race in what is added" {
     passes --kernel mma_decode --batch 1 --heads 4 --seq 140 --seq-kv 45 --causal --race
-}
-
-# bats test_tags=slow
-@test "no race in what other kernels add" {
-    local kernel
-    for kernel in light wmma; do
-        passes --kernel "$kernel" --batch 1 --heads 4 --seq 140 --seq-kv 45 --causal --race
-    done
-    passes --kernel mma --m 16 --n 16 --warps 4 --splits 2 --batch 1 --seq 140 --causal --race
 }
 
 @test "without --lse the record has none, and the code is compiled without it" {
@@ -107,4 +50,57 @@ assert b"'descr': '<f4', 'fortran_order': False, 'shape': (2, 4, 70), " in data[
 values = struct.unpack("<560f", data[10 + size:])
 assert all((value == float("-inf")) == (i % 70 < 25) for i, value in enumerate(values)), values
 END
+}
+
+# bats file_tags=slow
+@test "every emulated kernel writes it: tails, grouped heads, rows without keys" {
+    local kernel kernels
+    kernels=$(./fa_bench --list-kernels --json - |
+        jq -r '.[] | select(.kind == "hand" and .op == "forward" and .dtype == null) |
+            select(.emulated and .missing == null) | .name')
+    for kernel in $kernels; do
+        passes --kernel "$kernel" $(dims_of "$kernel")
+        passes --kernel "$kernel" $(dims_of "$kernel") --causal
+        record_holds "$work/r.json" '.provenance.options | index("-DFA_LSE=1") != null'
+    done
+    [ -n "$kernel" ]
+}
+
+@test "wgmma where rows end within a sector: columns in another order, Q in registers and not" {
+    local dim
+    for dim in 72 88 104 120; do
+        passes --kernel wgmma --m 128 --n 128 --warps 8 --splits 1 --dim $dim --dist rising --seq-kv 300
+    done
+    for dim in 136 152 168 184 200 248; do
+        passes --kernel wgmma --m 128 --n 64 --warps 8 --splits 1 --dim $dim --dist outlier --seq-kv 300 --causal
+    done
+    passes --kernel wgmma --m 64 --n 96 --warps 4 --splits 2 --dim 88 --causal
+    passes --kernel wgmma --m 192 --n 96 --warps 12 --splits 1 --dim 72
+}
+
+@test "parts are combined: groups of warps, splits over blocks, both, packed heads" {
+    passes --kernel mma --m 32 --n 16 --warps 8
+    passes --kernel mma --m 64 --n 16 --warps 4 --splits 3 --causal
+    passes --kernel mma --m 16 --n 16 --warps 4 --splits 2 --causal --misalign 1
+    passes --kernel mma --m 64 --n 32 --warps 4 --dim 136 --causal
+    passes --kernel mma_decode --m 16 --n 16 --warps 4 --splits 2 --causal
+    passes --kernel wmma --m 32 --n 64 --warps 8 --acc fp16
+    passes --kernel wmma_qk --m 32 --n 64 --warps 8 --dim 136 --causal
+}
+
+@test "a reference that moves, or is taken again, does not move the log-sum-exp" {
+    local dist
+    for dist in rising falling needle sharp outlier; do
+        passes --kernel mma --dist $dist --seq-kv 200
+        passes --kernel mma_decode --dist $dist --seq-kv 200
+        passes --kernel wmma --dist $dist --seq-kv 200
+    done
+}
+
+@test "no race in what other kernels add" {
+    local kernel
+    for kernel in light wmma; do
+        passes --kernel "$kernel" --batch 1 --heads 4 --seq 140 --seq-kv 45 --causal --race
+    done
+    passes --kernel mma --m 16 --n 16 --warps 4 --splits 2 --batch 1 --seq 140 --causal --race
 }

@@ -28,28 +28,6 @@ END
 
 no_gpu() { command -v nvidia-smi >/dev/null && skip "there is a GPU"; return 0; }
 
-# bats test_tags=slow
-@test "kernels on inputs of either side: a row each, and what agrees passes" {
-    no_gpu
-    make_other_side
-    run -0 scripts/evidence/parity.sh --kernel light --out "$work/p.json"
-    [[ $output == *"light: 5 agree, 0 do not, 0 NOT-RUN"* ]]
-    jq -e 'length == 5 and all(.[]; .verdict == "PASS" and .status == "pass") and (map(select(.inputs == "torch")) |
-        length == 1 and all(.[]; .problem.seq_q == 127 and .problem.causal))' "$work/p.json"
-}
-
-# bats test_tags=slow
-@test "--dtype bf16: both sides draw it, every row names it" {
-    no_gpu
-    make_other_side
-    cd "$work" && ln -s "$OLDPWD"/{fa_bench,kernels,include,scripts} . # the file has a name of its own
-    scripts/evidence/parity.sh --dtype bf16 --kernel scalar
-    [ ! -e build/parity.json ]
-    jq -e 'length == 5 and all(.[]; .verdict == "PASS" and .problem.dtype == "bf16") and any(.[]; .inputs == "torch")' \
-        build/parity_bf16.json
-    grep -q '^--dtype bf16 .* --dump ' drawn
-}
-
 @test "one that disagrees fails by name; a kernel that cannot run here is NOT-RUN" {
     no_gpu
     make_other_side
@@ -71,4 +49,25 @@ no_gpu() { command -v nvidia-smi >/dev/null && skip "there is a GPU"; return 0; 
     run -4 scripts/evidence/parity.sh --kernel scalar --out "$work/p.json"
     [[ $output == "parity.sh: NOT-RUN: no PyTorch here"* ]]
     [ ! -e "$work/p.json" ]
+}
+
+# bats file_tags=slow
+@test "kernels on inputs of either side: a row each, and what agrees passes" {
+    no_gpu
+    make_other_side
+    run -0 scripts/evidence/parity.sh --kernel light --out "$work/p.json"
+    [[ $output == *"light: 5 agree, 0 do not, 0 NOT-RUN"* ]]
+    jq -e 'length == 5 and all(.[]; .verdict == "PASS" and .status == "pass") and (map(select(.inputs == "torch")) |
+        length == 1 and all(.[]; .problem.seq_q == 127 and .problem.causal))' "$work/p.json"
+}
+
+@test "--dtype bf16: both sides draw it, every row names it" {
+    no_gpu
+    make_other_side
+    cd "$work" && ln -s "$OLDPWD"/{fa_bench,kernels,include,scripts} . # the file has a name of its own
+    scripts/evidence/parity.sh --dtype bf16 --kernel scalar
+    [ ! -e build/parity.json ]
+    jq -e 'length == 5 and all(.[]; .verdict == "PASS" and .problem.dtype == "bf16") and any(.[]; .inputs == "torch")' \
+        build/parity_bf16.json
+    grep -q '^--dtype bf16 .* --dump ' drawn
 }

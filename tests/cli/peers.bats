@@ -140,63 +140,6 @@ both_rows() { # FILTER of each of the two rows; $p has its peers by their names
     jq -es 'map([.peers[].peer]) == [["fa4", "flashinfer"], ["fa4", "flashinfer"]]' "$rows"
 }
 
-# bats test_tags=slow
-@test "a pairing that is refused has a reason and no ratio; a kernel that is wrong in one is wrong" {
-    echo '{"status": "not_run", "reason": "ABI 9"}' >"$STUB/pairs"
-    run -0 peers --kernel one
-    [[ ${lines[0]} == *"; cudnn 0.300 alone, ABI 9; "* && ${lines[2]} == *" 0.300 alone over 2 problems" ]]
-    both_rows '.ratio == null and .solo_ratio == 0.3 and $p.fa2.reason == "ABI 9"'
-    says 1 --kernel one # an answer
-    echo '{"status": "wrong", "reason": "our kernel differs from FP64 by 1"}' >"$STUB/pairs"
-    run -1 peers --kernel one --again
-    [[ ${lines[0]} == *"; beside cudnn: our kernel differs from FP64 by 1" ]]
-    both_rows '.status == "wrong" and (has("p50_us") or has("ratio") or has("solo_ratio") | not)'
-    run -1 peers --kernel one # no answer
-    [ "${#lines[@]}" -eq 3 ]
-}
-
-# bats test_tags=slow
-@test "a peer that gives a wrong result has no time that counts; one that came later is asked with --again" {
-    printf 'fa3 %s\n' 14 >>"$STUB/peers"
-    sed -i 's/^fa2 .*/fa2 666/' "$STUB/peers"
-    peers --kernel one
-    both_rows '.solo_ratio == 0.28 and $p.fa3.solo_us == 14 and
-        ($p.fa2 | .status == "wrong" and .reason == "differs from FP64 by 0.5" and .wrong_ratio == 1.2 and
-        (has("solo_us") or has("ratio") | not))'
-    echo 'fa4 10' >>"$STUB/peers"
-    says 1 --kernel one
-    peers --kernel one --again
-    both_rows '.solo_ratio == 0.2'
-    edit_rows 'del(.peers[] | select(.peer == "fa3"))'
-    says 1 --kernel one --peers cudnn,math # it was not asked for
-    says 3 --kernel one --peers fa3
-    both_rows '($p | keys) == ["fa3"]'
-}
-
-# bats test_tags=slow
-@test "a stopped run goes on; an edited source is measured anew; options behind -- make another problem" {
-    echo 128 >"$STUB/die"
-    run -4 peers --kernel one
-    [[ $output == *"NOT-RUN: made up"* ]]
-    jq -es 'length == 1' "$rows"
-    rm "$STUB/die"
-    run -0 peers --kernel one
-    [[ "${#lines[@]}" -eq 2 && ${lines[1]} == *"over 2 problems" ]] # one problem and the mean of both
-    says 1 --kernel one
-    printf '%064d' 4 >"$STUB/source.one"
-    sed -Ei 's/"op": ?"forward", ?//' "$rows" # rows of an older bench
-    says 3 --kernel one
-    says 3 --kernel one --again
-    both_rows 'true'
-    run -0 peers --kernel one -- --dtype bf16
-    [[ ${lines[0]} == "--seq 512 --dtype bf16: pass"* ]]
-    jq -es 'map(.problem.dtype) == ["fp16", "fp16", "bf16", "bf16"]' "$rows"
-    grep -q -- '--causal --dtype bf16 ' "$STUB/commands"
-    jq -n -L scripts/lib --arg file f --argjson kinds '{"one": "hand"}' --argjson values false \
-        'import "evidence" as m; m::candidates' "$rows" |
-        jq -se 'length == 4 and (map(.made_of[0].options[0] | contains("--dtype bf16")) | index(true)) == 2'
-}
-
 @test "a wrong kernel has no ratio and fails the run; an older file, or a damaged one, is refused" {
     echo 'one 16 4' >"$STUB/wrong"
     run -1 peers --kernel one
@@ -428,4 +371,59 @@ VERSION = 'FlashMLA (vLLM 2.2)'"
     [ "$(needs)" = "one needs Two_Parts>=1" ]
     package two-parts
     [ -z "$(needs)" ]
+}
+
+# bats file_tags=slow
+@test "a pairing that is refused has a reason and no ratio; a kernel that is wrong in one is wrong" {
+    echo '{"status": "not_run", "reason": "ABI 9"}' >"$STUB/pairs"
+    run -0 peers --kernel one
+    [[ ${lines[0]} == *"; cudnn 0.300 alone, ABI 9; "* && ${lines[2]} == *" 0.300 alone over 2 problems" ]]
+    both_rows '.ratio == null and .solo_ratio == 0.3 and $p.fa2.reason == "ABI 9"'
+    says 1 --kernel one # an answer
+    echo '{"status": "wrong", "reason": "our kernel differs from FP64 by 1"}' >"$STUB/pairs"
+    run -1 peers --kernel one --again
+    [[ ${lines[0]} == *"; beside cudnn: our kernel differs from FP64 by 1" ]]
+    both_rows '.status == "wrong" and (has("p50_us") or has("ratio") or has("solo_ratio") | not)'
+    run -1 peers --kernel one # no answer
+    [ "${#lines[@]}" -eq 3 ]
+}
+
+@test "a peer that gives a wrong result has no time that counts; one that came later is asked with --again" {
+    printf 'fa3 %s\n' 14 >>"$STUB/peers"
+    sed -i 's/^fa2 .*/fa2 666/' "$STUB/peers"
+    peers --kernel one
+    both_rows '.solo_ratio == 0.28 and $p.fa3.solo_us == 14 and
+        ($p.fa2 | .status == "wrong" and .reason == "differs from FP64 by 0.5" and .wrong_ratio == 1.2 and
+        (has("solo_us") or has("ratio") | not))'
+    echo 'fa4 10' >>"$STUB/peers"
+    says 1 --kernel one
+    peers --kernel one --again
+    both_rows '.solo_ratio == 0.2'
+    edit_rows 'del(.peers[] | select(.peer == "fa3"))'
+    says 1 --kernel one --peers cudnn,math # it was not asked for
+    says 3 --kernel one --peers fa3
+    both_rows '($p | keys) == ["fa3"]'
+}
+
+@test "a stopped run goes on; an edited source is measured anew; options behind -- make another problem" {
+    echo 128 >"$STUB/die"
+    run -4 peers --kernel one
+    [[ $output == *"NOT-RUN: made up"* ]]
+    jq -es 'length == 1' "$rows"
+    rm "$STUB/die"
+    run -0 peers --kernel one
+    [[ "${#lines[@]}" -eq 2 && ${lines[1]} == *"over 2 problems" ]] # one problem and the mean of both
+    says 1 --kernel one
+    printf '%064d' 4 >"$STUB/source.one"
+    sed -Ei 's/"op": ?"forward", ?//' "$rows" # rows of an older bench
+    says 3 --kernel one
+    says 3 --kernel one --again
+    both_rows 'true'
+    run -0 peers --kernel one -- --dtype bf16
+    [[ ${lines[0]} == "--seq 512 --dtype bf16: pass"* ]]
+    jq -es 'map(.problem.dtype) == ["fp16", "fp16", "bf16", "bf16"]' "$rows"
+    grep -q -- '--causal --dtype bf16 ' "$STUB/commands"
+    jq -n -L scripts/lib --arg file f --argjson kinds '{"one": "hand"}' --argjson values false \
+        'import "evidence" as m; m::candidates' "$rows" |
+        jq -se 'length == 4 and (map(.made_of[0].options[0] | contains("--dtype bf16")) | index(true)) == 2'
 }

@@ -104,21 +104,6 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
     grep -q 'fill="rgb(  0,   0,   0)"\] { fill: #e4e7eb' "$work/ev/plots/ladder.svg"
 }
 
-# bats test_tags=slow
-@test "rows of other machine code are in no table, card or picture, and are counted" {
-    needs_gnuplot
-    made
-    zcat "$work/ev/versus.jsonl.gz" | jq -c 'if .problem.dim == 64 then .provenance.code_sha256 = "other" |
-        .vs.ratio = 99 else . end' | gzip >"$work/x" && mv "$work/x" "$work/ev/versus.jsonl.gz"
-    scripts/evidence/report.sh --dir "$work/ev"
-    has 'Machine code equals today'"'"'s: 75 of 123 rows; left out: `light` 48 of 123.' \
-        'the geometric mean of 25 shapes; ahead on 25' '<p class="stale">Not counted, of other machine code than' \
-        'light on 1,32,16384,64 causal (3)' 'versus.jsonl: 75 of 123 rows'
-    [ -z "$(grep '>99.00<' "$work/ev/report.html")" ]
-    grep -q '>D=128 full<' "$work/ev/plots/peers.svg"
-    [ -z "$(grep '>D=64 full<' "$work/ev/plots/peers.svg")" ]
-}
-
 @test "peers at both paces: every peer and the fastest of them; without a rested pair the command that measures it" {
     needs_gnuplot
     made
@@ -191,7 +176,77 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
     grep -qF '1.50 (41 shapes)</td>' "$work/index.html"
 }
 
-# bats test_tags=slow
+@test "where a tool is missing no document changes: no jq, no compiler, no headers, a row that does not compile" {
+    mkdir -p "$work/tree/evidence/stub" "$work/bin"
+    cp -r --parents README.md docs/{kernels,features,serving,backward}.md evidence/README.md scripts "$work/tree"
+    export FA_BENCH=$PWD/fa_bench
+    local tree=$work/tree tool
+    ./fa_bench --kernel light --compile-only --arch sm_90a --quiet --json - | jq -c . >"$work/light"
+    cp "$work/light" "$tree/evidence/stub/ladder.jsonl"
+    (cd "$tree" && sha256sum README.md docs/{kernels,features,serving,backward}.md evidence/README.md) >"$work/sums"
+    refuses() { # WORDS COMMAND...: each script says so, and nothing is written
+        local words=$1 what
+        shift
+        for what in "report.sh --readme" "evidence_current.sh evidence/stub/ladder.jsonl" \
+            "evidence_index.sh --dir evidence/stub"; do
+            refused 4 "$words" "$@" bash -c "exec $tree/scripts/evidence/$what"
+        done
+        (cd "$tree" && sha256sum --quiet -c "$work/sums")
+        [ ! -e "$tree/evidence/stub/README.md" ]
+    }
+    for tool in bash dirname env nproc realpath sed awk sort find mktemp rm cat grep; do
+        ln -s "$(command -v "$tool")" "$work/bin/"
+    done
+    refuses "NOT-RUN: no jq" env PATH="$work/bin"
+    jq -c '.kernel = "cute" | .variant = "cute"' "$work/light" >"$tree/evidence/stub/ladder.jsonl"
+    CUTLASS_DIR=$work/none refuses "NOT-RUN: cute needs the headers of cutlass" env
+    cp "$work/light" "$tree/evidence/stub/ladder.jsonl"
+    if unshare -rm true 2>/dev/null && [[ -d /usr/local/cuda ]]; then # as tests/cli/compile.bats hides it
+        mkdir "$work/empty"
+        cat >"$work/hidden" <<END
+exec unshare -rm bash -c 'mount --bind "$work/empty" "$(readlink -f /usr/local/cuda)" && exec "\$@"' _ "\$@"
+END
+        refuses "NOT-RUN: no NVRTC" bash "$work/hidden"
+    fi
+    # A compiler that dies leaves no record: the row is not looked at, and is no other machine code.
+    printf '#!/bin/sh\ncase "$*" in *--runs*) exit 6 ;; esac\nexec "%s" "$@"\n' "$FA_BENCH" | executable "$work/dies"
+    export FA_BENCH=$work/dies
+    "$tree/scripts/evidence/evidence_current.sh" evidence/stub/ladder.jsonl |
+        grep -qx 'evidence/stub/ladder.jsonl: 0 of 1 current, 1 not looked at'
+    for tool in "report.sh --readme" "evidence_index.sh --dir evidence/stub"; do
+        refused 4 "could not be compiled" "$tree"/scripts/evidence/$tool
+    done
+    (cd "$tree" && sha256sum --quiet -c "$work/sums")
+}
+
+@test "--readme --table kernels writes that table alone, from the registry: no evidence, no compiler" {
+    mkdir -p "$work/tree/evidence/stub"
+    cp -r --parents README.md docs/{kernels,features,serving,backward}.md evidence/README.md scripts "$work/tree"
+    sed -i 's/^| `light` |.*/| `light` | old |/' "$work/tree/docs/kernels.md"
+    echo damaged >"$work/tree/evidence/stub/ladder.jsonl"
+    FA_BENCH=$PWD/fa_bench "$work/tree/scripts/evidence/report.sh" --readme --table kernels
+    cmp docs/kernels.md "$work/tree/docs/kernels.md"
+    cmp README.md "$work/tree/README.md"
+    FA_BENCH=$PWD/fa_bench refused 2 "evidence/stub/ladder.jsonl:1: not JSON" \
+        "$work/tree/scripts/evidence/report.sh" --readme
+    cmp README.md "$work/tree/README.md"
+}
+
+# bats file_tags=slow
+@test "rows of other machine code are in no table, card or picture, and are counted" {
+    needs_gnuplot
+    made
+    zcat "$work/ev/versus.jsonl.gz" | jq -c 'if .problem.dim == 64 then .provenance.code_sha256 = "other" |
+        .vs.ratio = 99 else . end' | gzip >"$work/x" && mv "$work/x" "$work/ev/versus.jsonl.gz"
+    scripts/evidence/report.sh --dir "$work/ev"
+    has 'Machine code equals today'"'"'s: 75 of 123 rows; left out: `light` 48 of 123.' \
+        'the geometric mean of 25 shapes; ahead on 25' '<p class="stale">Not counted, of other machine code than' \
+        'light on 1,32,16384,64 causal (3)' 'versus.jsonl: 75 of 123 rows'
+    [ -z "$(grep '>99.00<' "$work/ev/report.html")" ]
+    grep -q '>D=128 full<' "$work/ev/plots/peers.svg"
+    [ -z "$(grep '>D=64 full<' "$work/ev/plots/peers.svg")" ]
+}
+
 @test "pages in Chromium, three widths, light and dark: nothing wider than the window, no error, no lost link" {
     needs_gnuplot
     command -v chromium >/dev/null || skip "no chromium"
@@ -210,7 +265,6 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
     [[ $output == *"no such file: $work/h200/gone.json"* ]]
 }
 
-# bats test_tags=slow
 @test "README tables come from evidence, say so while there is none, and --check sees an edit" {
     mkdir "$work/tree"
     cp -r --parents README.md docs/{kernels,features,serving,backward}.md evidence/README.md scripts "$work/tree"
@@ -293,60 +347,4 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
     sed -i 's/^| 64 | full | 9 | .*/| 64 | full | 9 | 9 | 9 |/' "$work/tree/README.md"
     run -1 check
     [[ $output == *"README.md: tables are not current"* ]]
-}
-
-@test "where a tool is missing no document changes: no jq, no compiler, no headers, a row that does not compile" {
-    mkdir -p "$work/tree/evidence/stub" "$work/bin"
-    cp -r --parents README.md docs/{kernels,features,serving,backward}.md evidence/README.md scripts "$work/tree"
-    export FA_BENCH=$PWD/fa_bench
-    local tree=$work/tree tool
-    ./fa_bench --kernel light --compile-only --arch sm_90a --quiet --json - | jq -c . >"$work/light"
-    cp "$work/light" "$tree/evidence/stub/ladder.jsonl"
-    (cd "$tree" && sha256sum README.md docs/{kernels,features,serving,backward}.md evidence/README.md) >"$work/sums"
-    refuses() { # WORDS COMMAND...: each script says so, and nothing is written
-        local words=$1 what
-        shift
-        for what in "report.sh --readme" "evidence_current.sh evidence/stub/ladder.jsonl" \
-            "evidence_index.sh --dir evidence/stub"; do
-            refused 4 "$words" "$@" bash -c "exec $tree/scripts/evidence/$what"
-        done
-        (cd "$tree" && sha256sum --quiet -c "$work/sums")
-        [ ! -e "$tree/evidence/stub/README.md" ]
-    }
-    for tool in bash dirname env nproc realpath sed awk sort find mktemp rm cat grep; do
-        ln -s "$(command -v "$tool")" "$work/bin/"
-    done
-    refuses "NOT-RUN: no jq" env PATH="$work/bin"
-    jq -c '.kernel = "cute" | .variant = "cute"' "$work/light" >"$tree/evidence/stub/ladder.jsonl"
-    CUTLASS_DIR=$work/none refuses "NOT-RUN: cute needs the headers of cutlass" env
-    cp "$work/light" "$tree/evidence/stub/ladder.jsonl"
-    if unshare -rm true 2>/dev/null && [[ -d /usr/local/cuda ]]; then # as tests/cli/compile.bats hides it
-        mkdir "$work/empty"
-        cat >"$work/hidden" <<END
-exec unshare -rm bash -c 'mount --bind "$work/empty" "$(readlink -f /usr/local/cuda)" && exec "\$@"' _ "\$@"
-END
-        refuses "NOT-RUN: no NVRTC" bash "$work/hidden"
-    fi
-    # A compiler that dies leaves no record: the row is not looked at, and is no other machine code.
-    printf '#!/bin/sh\ncase "$*" in *--runs*) exit 6 ;; esac\nexec "%s" "$@"\n' "$FA_BENCH" | executable "$work/dies"
-    export FA_BENCH=$work/dies
-    "$tree/scripts/evidence/evidence_current.sh" evidence/stub/ladder.jsonl |
-        grep -qx 'evidence/stub/ladder.jsonl: 0 of 1 current, 1 not looked at'
-    for tool in "report.sh --readme" "evidence_index.sh --dir evidence/stub"; do
-        refused 4 "could not be compiled" "$tree"/scripts/evidence/$tool
-    done
-    (cd "$tree" && sha256sum --quiet -c "$work/sums")
-}
-
-@test "--readme --table kernels writes that table alone, from the registry: no evidence, no compiler" {
-    mkdir -p "$work/tree/evidence/stub"
-    cp -r --parents README.md docs/{kernels,features,serving,backward}.md evidence/README.md scripts "$work/tree"
-    sed -i 's/^| `light` |.*/| `light` | old |/' "$work/tree/docs/kernels.md"
-    echo damaged >"$work/tree/evidence/stub/ladder.jsonl"
-    FA_BENCH=$PWD/fa_bench "$work/tree/scripts/evidence/report.sh" --readme --table kernels
-    cmp docs/kernels.md "$work/tree/docs/kernels.md"
-    cmp README.md "$work/tree/README.md"
-    FA_BENCH=$PWD/fa_bench refused 2 "evidence/stub/ladder.jsonl:1: not JSON" \
-        "$work/tree/scripts/evidence/report.sh" --readme
-    cmp README.md "$work/tree/README.md"
 }

@@ -212,14 +212,6 @@ waits() { # PID
     [ "$(grep -c 'cannot write the record: No space left' "$work/err")" -eq 1 ]
 }
 
-# bats test_tags=slow
-@test "a sanitizer's finding is its run's alone" {
-    body race 'p.tiles < 0 ? void() : void(); *(volatile float *)p.o = threadIdx.x;'
-    printf '%s\n' '--kernel scalar' "--source $work/race.cu" '--kernel scalar --causal' >"$work/list"
-    run -1 ./fa_bench --runs "$work/list" "${one[@]}" --race --quiet --json "$work/r.jsonl"
-    records_hold "$work/r.jsonl" 3 'map(.status) == ["pass", "wrong", "pass"]' '.[1].reason | test("race")'
-}
-
 @test "several values: a run for each combination, each as if it had been alone; on a line, too" {
     ./fa_bench --kernel light,scalar --seq 16:32:x2 --dim=16,32 --device emu --batch 1 --heads 1 --seeds 1 --check cpu \
         --quiet --jobs 3 --json "$work/r.jsonl"
@@ -288,7 +280,14 @@ peak_stays() { # FEWER MORE OPTION LINE...
     [ "$many" -le $((few + 6144)) ]
 }
 
-# bats test_tags=slow
+# bats file_tags=slow
+@test "a sanitizer's finding is its run's alone" {
+    body race 'p.tiles < 0 ? void() : void(); *(volatile float *)p.o = threadIdx.x;'
+    printf '%s\n' '--kernel scalar' "--source $work/race.cu" '--kernel scalar --causal' >"$work/list"
+    run -1 ./fa_bench --runs "$work/list" "${one[@]}" --race --quiet --json "$work/r.jsonl"
+    records_hold "$work/r.jsonl" 3 'map(.status) == ["pass", "wrong", "pass"]' '.[1].reason | test("race")'
+}
+
 @test "the memory of a run is given back" {
     # Under AddressSanitizer: freed memory is kept back no longer than elsewhere.
     export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}quarantine_size_mb=1
@@ -298,7 +297,6 @@ peak_stays() { # FEWER MORE OPTION LINE...
     peak_stays 100 4000 --stream "$refused"
 }
 
-# bats test_tags=slow
 @test "without a cache: what a run builds is gone when it ends" {
     body hang "$hangs"
     mkdir "$work/tmp"

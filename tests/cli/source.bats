@@ -10,26 +10,6 @@ mma_plain=(--source examples/mma_plain.cu --m 64 --n 32 --warps 4 --stages 2)
     record_holds "$work/r.json" '.status == "pass"' '.kernel == "plain"' '.config.m == 32'
 }
 
-# bats test_tags=slow
-@test "the tensor-core example passes: tails, grouped heads, causal, any alignment" {
-    local tile=("${mma_plain[@]}" --device emu --seeds 1 --check cpu --quiet)
-    ./fa_bench "${tile[@]}" --batch 2 --heads 4 --kv-heads 2 --seq 65 --seq-kv 100 --dim 64 --causal --sanitize thread
-    ./fa_bench "${tile[@]}" --batch 1 --heads 2 --seq 40 --seq-kv 17 --dim 24 --causal --sanitize address
-    ./fa_bench "${tile[@]}" --batch 1 --heads 2 --seq 35 --seq-kv 66 --dim 72 --misalign 3 --schedule random
-    ./fa_bench "${tile[@]}" --batch 1 --heads 1 --seq 70 --seq-kv 33 --dim 256
-    refused 3 "M must be 16 * WARPS" ./fa_bench "${tile[@]}" --m 32
-}
-
-# bats test_tags=slow
-@test "the tensor-core example spills nothing on any architecture it serves" {
-    for arch in sm_80 sm_89 sm_90a; do
-        for dim in 64 128 256; do
-            ./fa_bench "${mma_plain[@]}" --arch "$arch" --dim "$dim" --compile-only --json "$work/r.json" --quiet
-            record_holds "$work/r.json" '.status == "pass"' '.ptxas.spill_store_bytes == 0' '.ptxas.stack_bytes == 0'
-        done
-    done
-}
-
 @test "what is missing is said: entry point, constants" {
     sed 's/void fa_kernel/void my_kernel/' examples/plain.cu >"$work/k.cu"
     run -6 ./fa_bench --source "$work/k.cu" "${small[@]}"
@@ -63,4 +43,23 @@ mma_plain=(--source examples/mma_plain.cu --m 64 --n 32 --warps 4 --stages 2)
     sed 's|^        o\[d\] =|        o[d + p.o_stride_s] =|' examples/plain.cu >"$work/k.cu"
     run ./fa_bench --source "$work/k.cu" --m 32 "${small[@]}" --sanitize address --quiet --verbose
     [[ $output == "fa_bench: wrong: "*"O, 1 element past its end: batch 0, head 1, row 33"*"Shadow bytes"* ]]
+}
+
+# bats file_tags=slow
+@test "the tensor-core example passes: tails, grouped heads, causal, any alignment" {
+    local tile=("${mma_plain[@]}" --device emu --seeds 1 --check cpu --quiet)
+    ./fa_bench "${tile[@]}" --batch 2 --heads 4 --kv-heads 2 --seq 65 --seq-kv 100 --dim 64 --causal --sanitize thread
+    ./fa_bench "${tile[@]}" --batch 1 --heads 2 --seq 40 --seq-kv 17 --dim 24 --causal --sanitize address
+    ./fa_bench "${tile[@]}" --batch 1 --heads 2 --seq 35 --seq-kv 66 --dim 72 --misalign 3 --schedule random
+    ./fa_bench "${tile[@]}" --batch 1 --heads 1 --seq 70 --seq-kv 33 --dim 256
+    refused 3 "M must be 16 * WARPS" ./fa_bench "${tile[@]}" --m 32
+}
+
+@test "the tensor-core example spills nothing on any architecture it serves" {
+    for arch in sm_80 sm_89 sm_90a; do
+        for dim in 64 128 256; do
+            ./fa_bench "${mma_plain[@]}" --arch "$arch" --dim "$dim" --compile-only --json "$work/r.json" --quiet
+            record_holds "$work/r.json" '.status == "pass"' '.ptxas.spill_store_bytes == 0' '.ptxas.stack_bytes == 0'
+        done
+    done
 }
