@@ -14,7 +14,6 @@
 set -euo pipefail
 
 here=$(dirname "${BASH_SOURCE[0]}") # paths are below the caller's folder, so that one stays
-# shellcheck source=scripts/lib/common.sh
 . "$here/lib/common.sh"
 opt=([from]='' [problems]=$lib/score/problems.txt [arch]='' [chars]=8000 [out]='')
 many=([scores]='')
@@ -27,7 +26,6 @@ is_input "${opt[problems]}" || die 2 "no file '${opt[problems]}'"
 
 from=${opt[from]}
 if [[ -z $from ]]; then
-    # shellcheck source=scripts/lib/gpu.sh
     . "$here/lib/gpu.sh"
     gpu=$(gpu_name "$bench")
     for from in ${gpu:+"$here/../evidence/$(gpu_folder "$gpu")"} "$here"/../evidence/*; do

@@ -19,7 +19,6 @@
 set -euo pipefail
 
 here=$(dirname "${BASH_SOURCE[0]}") # paths are below the caller's folder, so that one stays
-# shellcheck source=scripts/lib/common.sh
 . "$here/lib/common.sh"
 opt=([noise]=1 [out]='')
 flag=([history]=0 [tiles]=0 [json]=0)

@@ -24,7 +24,6 @@
 set -euo pipefail
 
 here=$(dirname "${BASH_SOURCE[0]}") # paths are below the caller's folder, so that one stays
-# shellcheck source=scripts/lib/common.sh
 . "$here/lib/common.sh"
 fail_with_error
 opt=([problems]=$lib/score/problems.txt [incumbent]='' [score]=speed [stages]='emulator,compile,gpu' [arch]='' [out]='')
@@ -210,7 +209,6 @@ if [[ ,${opt[stages]}, =~ ,(compile|gpu), ]]; then
     gpu=$("$bench" --device cuda --select --quiet --json - 2>/dev/null |
         jq -c 'select(.status != "not_run") | .device | values | {name, arch}') || true
     gpu=${gpu:-null}
-    # shellcheck source=scripts/lib/gpu.sh
     . "$here/lib/gpu.sh"
     [[ -n ${opt[arch]} || ! $gpu =~ '"arch":"'(sm_[0-9]+) ]] || arch=$(gpu_target "${BASH_REMATCH[1]}")
 fi

@@ -33,7 +33,6 @@
 set -euo pipefail
 
 here=$(dirname "${BASH_SOURCE[0]}") # paths are below the caller's folder, so that one stays
-# shellcheck source=scripts/lib/common.sh
 . "$here/lib/common.sh"
 engine=(python3 "$lib/evo/sweep.py")
 if [[ ${1:-} == --measure ]]; then # TASK KNOBS: candidates, on a host of GNU parallel
@@ -43,9 +42,8 @@ fi
 opt=([kernel]=${FA_KERNEL:-} [source]='' [strategy]=evo [budget]=none [seconds]='' [seed]=1 [out]='' [jobs]=1
     [sshloginfile]='' [pool]=none [prune]=none)
 flag=([dry-run]=0)
-arguments=words
+arguments=more
 parse_options "$@"
-[[ ${#words[@]} -eq 0 ]] || die 2 "unknown option ${words[0]} (see --help)"
 [[ ${opt[strategy]} =~ ^(grid|random|evo|tpe)$ ]] ||
     die 2 "--strategy takes grid, random, evo or tpe, not '${opt[strategy]}'"
 [[ ${opt[prune]} =~ ^(none|bound|estimate)$ ]] ||

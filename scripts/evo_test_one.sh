@@ -9,7 +9,6 @@
 set -euo pipefail
 
 here=$(dirname "${BASH_SOURCE[0]}") # FILE is below the caller's folder, so that one stays
-# shellcheck source=scripts/lib/common.sh
 . "$here/lib/common.sh"
 fail_with_error
 opt=([kernel]=${FA_KERNEL:-} [source]='' [json]='')

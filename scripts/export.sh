@@ -27,7 +27,6 @@
 set -euo pipefail
 
 here=$(dirname "${BASH_SOURCE[0]}") # paths are below the caller's folder, so that one stays
-# shellcheck source=scripts/lib/common.sh
 . "$here/lib/common.sh"
 opt=([format]='' [group]='' [status]='' [out]='')
 many=([kernel]='')

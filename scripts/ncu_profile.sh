@@ -14,7 +14,6 @@
 set -euo pipefail
 
 here=$(dirname "${BASH_SOURCE[0]}") # paths are below the caller's folder, so that one stays
-# shellcheck source=scripts/lib/common.sh
 . "$here/lib/common.sh"
 bench=${FA_BENCH:-$here/../fa_bench}
 opt=([out]=$here/../build/ncu [thresholds]=$lib/ncu/thresholds.json [import]='' [record]='')

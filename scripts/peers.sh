@@ -36,9 +36,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 opt=([problems]=dense [only]='' [peers]='' [env]='' [max-time]=0.15 [limit]=300 [out]='')
 flag=([no-pairs]=0 [again]=0 [dry-run]=0)
 many=([kernel]='' [library]='')
-arguments=words
+arguments=more
 parse_options "$@"
-[[ ${#words[@]} -eq 0 ]] || die 2 "unknown argument ${words[0]} (see --help)"
 refuse_own "kernel library vs device seeds check timing quiet" "${more[@]}"
 peer='(fa4|cudnn|fa3|fa2|efficient|math|flashinfer|fmha_v2|flash_mla|contiguous|dense|16bit)'
 [[ ${opt[peers]} =~ ^($peer(,$peer)*)?$ ]] || die 2 "--peers takes names of peers (see --help), not '${opt[peers]}'"

@@ -17,7 +17,6 @@ test_packages=(shellcheck bats python3-jsonschema python3-pip parallel gnuplot-n
 all_packages=(debootstrap)
 
 here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=scripts/lib/common.sh
 . "$here/lib/common.sh"
 flag=([dry-run]=0)
 arguments=words

@@ -15,12 +15,10 @@
 set -euo pipefail
 
 here=$(dirname "${BASH_SOURCE[0]}")/.. # scripts/; FILE paths are below the caller's folder, so that one stays
-# shellcheck source=scripts/lib/common.sh
 . "$here/lib/common.sh"
 opt=([gpus]="1,2" [kernel]=wmma [cores]=0 [out]='' [table]='')
-arguments=words
+arguments=more
 parse_options "$@"
-[[ ${#words[@]} -eq 0 ]] || die 2 "unknown argument ${words[0]} (see --help)"
 [[ ${opt[gpus]} =~ ^[1-9][0-9]*(,[1-9][0-9]*)*$ ]] || die 2 "--gpus takes a list of numbers, not '${opt[gpus]}'"
 need_number 0 cores
 if [[ -n ${opt[table]} ]]; then
@@ -35,7 +33,6 @@ bench=$FA_BENCH
 need_bench
 registry=$("$bench" --list-kernels --json -)
 need_kernels "${opt[kernel]}"
-# shellcheck source=scripts/lib/gpu.sh
 . "$here/lib/gpu.sh"
 gpu=$(gpu_name "$bench")
 [[ -n $gpu ]] || die 4 "NOT-RUN: no GPU here"

@@ -58,9 +58,9 @@ jqf() { # TOOL/NAME OPTIONS-AND-FILES...
 #   opt[NAME]=DEFAULT    --NAME VALUE, the last one counts
 #   flag[NAME]=0         --NAME makes it 1
 #   many[NAME]=''        --NAME VALUE, repeatable: a line per value; --kernel takes NAME[,NAME...]
-# $arguments says what happens to anything else: "none" refuses it, "words" collects what is no option in the array
-# `words`, "all" collects the options of fa_bench there too. These two also take "--": the options of fa_bench
-# that follow are in the array `more`.
+# $arguments says what happens to anything else: "none" and "more" refuse it, "words" collects what is no option in the
+# array `words`, "all" collects the options of fa_bench there too. All but "none" also take "--": the options of
+# fa_bench that follow are in the array `more`.
 declare -A opt flag many
 words=() more=() arguments=none
 parse_options() {
@@ -84,7 +84,7 @@ parse_options() {
                 if [[ $name =~ ^(--[a-z0-9-]+)=(.*)$ ]]; then more+=("${BASH_REMATCH[@]:1}"); else more+=("$name"); fi
             done
             break
-        elif [[ $arguments != none && $1 != -* ]] || { [[ $arguments == all ]] && is_of_bench "$1"; }; then
+        elif [[ $arguments =~ ^(words|all)$ && $1 != -* ]] || { [[ $arguments == all ]] && is_of_bench "$1"; }; then
             words+=("$1")
         else
             die 2 "unknown option $1 (see --help)"

@@ -188,7 +188,7 @@ both_rows() { # FILTER of each of the two rows; $p has its peers by their names
     refused 2 "--out is of one list" scripts/peers.sh --problems paged,fp8 --out "$work/x"
     refused 2 "no problem of" scripts/peers.sh --only 77777
     refused 2 "--kernel is this script's own" scripts/peers.sh -- --kernel one
-    refused 2 "unknown argument one" scripts/peers.sh one
+    refused 2 "unknown option one" scripts/peers.sh one
     refused 2 "--peers takes names" scripts/peers.sh --peers torch
     refused 2 "--max-time takes seconds" scripts/peers.sh --max-time soon
     refused 2 "--library takes a file that can be read, a library's name" peers --library "$work/none.so"
