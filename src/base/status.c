@@ -1,7 +1,6 @@
 #include "base/status.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 static const struct {

@@ -1,7 +1,6 @@
 #include "base/text.h"
 
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -11,8 +11,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/file.h"
-
 /* An entry on disk, as the limit of the cache sees it. */
 typedef struct {
     char name[80];

@@ -1,7 +1,6 @@
 #include "compile/cxx.h"
 
 #include <ctype.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/status.h"

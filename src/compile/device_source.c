@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "base/process.h"
 #include "compile/host_code.h"
 #include "compile/launch_source.h"

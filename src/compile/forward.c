@@ -4,7 +4,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "base/process.h"
 
 /* target: what they include. more: they also include the header of their name there; NULL: nothing else. */

@@ -1,14 +1,12 @@
 #include "compile/source_digest.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "base/process.h"
 #include "compile/forward.h"
 

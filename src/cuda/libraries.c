@@ -12,7 +12,6 @@
 #include "cuda/cublas.h"
 #include "cuda/cudnn.h"
 #include "cuda/lib_open.h"
-#include "cuda/library.h"
 
 typedef struct library_file {
     void (*info)(const fa_library_question *question, fa_library_answer *answer);

@@ -4,8 +4,6 @@
 #include "base/status.h"
 #include "fa_params.h"
 
-#include <stdint.h>
-
 enum { FA_TENSOR_RANK = 4, FA_TENSOR_BOXES = 4 };
 
 /* One tensor [batch, heads, seq, dim], innermost first. */

@@ -1,8 +1,6 @@
 /* The command line as data. One table, options.def, drives parsing, validation, --help and what the record repeats. */
 #pragma once
 
-#include <stddef.h>
-
 #include "base/status.h"
 #include "input/element.h"
 

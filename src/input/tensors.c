@@ -8,7 +8,6 @@
 
 #include "base/random.h"
 #include "input/descales.h"
-#include "input/score_tensors.h"
 
 enum { TENSOR_Q, TENSOR_K, TENSOR_V, TENSOR_SIDE, TENSOR_DO = 32 };
 

@@ -6,7 +6,6 @@
 #include "ptx/convert.h"
 #include "ptx/formats.h"
 #include "ptx/integer.h"
-#include "ptx/program.h"
 #include "ptx/real.h"
 
 static bool integers(const fa_ptx_instr *i, const fa_ptx_type_info *type, uint64_t a, uint64_t b)

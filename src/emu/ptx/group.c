@@ -142,40 +142,26 @@ static void elect(const fa_emu_ptx_run *run, uint32_t lane)
         fa_ptx_write(&i->value[1], run->r, leader == lane);
 }
 
-/* Every lane reads the row that it names; the core distributes the elements. */
-static void ldmatrix(const fa_emu_ptx_run *run, uint32_t lane)
+/* Lanes name rows of 8 elements. The core distributes them, as fragments; store: the fragments, as rows. */
+static void move_matrices(const fa_emu_ptx_run *run, uint32_t lane, bool store)
 {
     const fa_ptx_instr *i = run->instr;
-    const int count = fa_ptx_matrices(i);
-    const bool trans = fa_ptx_has(i, FA_PTX_W_TRANS);
+    const int count = fa_ptx_matrices(i), fragment = i->arg[store].first;
+    const bool trans = fa_ptx_has(i, FA_PTX_W_TRANS), names_row = (int)lane < 8 * count;
     _Alignas(16) unsigned char row[16] = {0};
-    uint32_t d[4];
-    fa_emu_op op = make_op(run, FA_EMU_LDMATRIX, trans, ~0u);
-    if ((int)lane < 8 * count)
+    uint32_t word[4];
+    fa_emu_op op = make_op(run, store ? FA_EMU_STMATRIX : FA_EMU_LDMATRIX, trans, ~0u);
+    if (!store && names_row)
         memcpy(row, fa_emu_ptx_access(run, 1, sizeof row, sizeof row, false), sizeof row);
+    for (int k = 0; store && k < count; k++)
+        word[k] = (uint32_t)fa_ptx_read(&i->value[fragment + k], run->r);
     op.arg = trans ? -count : count;
-    op.a = row;
-    op.d = d;
+    op.a = store ? (void *)word : row;
+    op.d = store ? (void *)row : word;
     fa_emu_ptx_wait(&op);
-    for (int k = 0; k < count; k++)
-        fa_ptx_write(&i->value[i->arg[0].first + k], run->r, d[k]);
-}
-
-static void stmatrix(const fa_emu_ptx_run *run, uint32_t lane)
-{
-    const fa_ptx_instr *i = run->instr;
-    const int count = fa_ptx_matrices(i);
-    const bool trans = fa_ptx_has(i, FA_PTX_W_TRANS);
-    _Alignas(16) unsigned char row[16];
-    uint32_t from[4];
-    fa_emu_op op = make_op(run, FA_EMU_STMATRIX, trans, ~0u);
-    for (int k = 0; k < count; k++)
-        from[k] = (uint32_t)fa_ptx_read(&i->value[i->arg[1].first + k], run->r);
-    op.arg = trans ? -count : count;
-    op.a = from;
-    op.d = row;
-    fa_emu_ptx_wait(&op);
-    if ((int)lane < 8 * count)
+    for (int k = 0; !store && k < count; k++)
+        fa_ptx_write(&i->value[fragment + k], run->r, word[k]);
+    if (store && names_row)
         memcpy(fa_emu_ptx_access(run, 0, sizeof row, sizeof row, true), row, sizeof row);
 }
 
@@ -257,10 +243,10 @@ void fa_emu_ptx_group(fa_emu_ptx_run *run)
         elect(run, lane);
         break;
     case FA_PTX_OP_LDMATRIX:
-        ldmatrix(run, lane);
+        move_matrices(run, lane, false);
         break;
     case FA_PTX_OP_STMATRIX:
-        stmatrix(run, lane);
+        move_matrices(run, lane, true);
         break;
     default:
         tile(run);

@@ -5,7 +5,6 @@
 #include "base/status.h"
 #include "emu/race/cluster.h"
 #include "emu/race/detector.h"
-#include "emu/race/thread.h"
 #include "emu/race/found.h"
 #include "emu/race/memory.h"
 

@@ -11,7 +11,6 @@
 #include "base/text.h"
 #include "emu/core/report.h"
 #include "emu/core/where.h"
-#include "emu/race/thread.h"
 
 /* address: in the shadow */
 static void name_shared(fa_race_finding *f, const fa_emu_worker *worker, uint64_t address)

@@ -10,7 +10,6 @@
 #include "emu/race/cluster.h"
 #include "emu/race/found.h"
 #include "emu/race/map.h"
-#include "emu/race/thread.h"
 
 /* SPINS: atomic or volatile loads in a row until other threads of the block run; BLOCK_TURNS: such switches until other
  * blocks do. TOUCHES_MOST: accesses after a race until the launch ends: what follows may have no end. */
