@@ -46,7 +46,7 @@ opt=([out]='' [jobs]=$(nproc) [seconds]=0 [resume]='' [source]='' [draws]="" [se
     [dtype]=fp16)
 flag=([require-gpu]=0 [sanitize]=0 [race]=0 [conform]=0 [quick]=0 [dry-run]=0 [fail-fast]=0)
 many=([kernel]='' [library]='')
-arguments=more
+arguments=bench
 parse_options "$@"
 need_number 1 jobs
 for name in draws seed; do [[ -z ${opt[$name]} ]] || need_number 0 "$name"; opt[$name]=${opt[$name]:--1}; done

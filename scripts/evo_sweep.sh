@@ -42,7 +42,7 @@ fi
 opt=([kernel]=${FA_KERNEL:-} [source]='' [strategy]=evo [budget]=none [seconds]='' [seed]=1 [out]='' [jobs]=1
     [sshloginfile]='' [pool]=none [prune]=none)
 flag=([dry-run]=0)
-arguments=more
+arguments=bench
 parse_options "$@"
 [[ ${opt[strategy]} =~ ^(grid|random|evo|tpe)$ ]] ||
     die 2 "--strategy takes grid, random, evo or tpe, not '${opt[strategy]}'"

@@ -36,7 +36,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 opt=([problems]=dense [only]='' [peers]='' [env]='' [max-time]=0.15 [limit]=300 [out]='')
 flag=([no-pairs]=0 [again]=0 [dry-run]=0)
 many=([kernel]='' [library]='')
-arguments=more
+arguments=bench
 parse_options "$@"
 refuse_own "kernel library vs device seeds check timing quiet" "${more[@]}"
 peer='(fa4|cudnn|fa3|fa2|efficient|math|flashinfer|fmha_v2|flash_mla|contiguous|dense|16bit)'
@@ -64,7 +64,6 @@ done
 [[ $(cat "$work"/lines.*) ]] || die 2 "no problem of ${opt[problems]} contains '${opt[only]}'"
 [[ ${flag[dry-run]} -eq 0 ]] || { cat "$work"/lines.* | put_out ''; exit 0; }
 need_bench
-registry=$("$bench" --list-kernels --json -)
 need_kernels "$(values_of kernel)"
 asked=$(IFS=, && echo "${names[*]}")
 libraries=()

@@ -31,7 +31,6 @@ esac
 out=${opt[out]:-$out}
 need_number 1 jobs
 need_bench
-registry=$("$bench" --list-kernels --json -)
 need_kernels "$(values_of kernel)"
 [[ ${#names[@]} -gt 0 ]] || mapfile -t names < <(jq -r '.[] | select(.variant_of == null) | .name' <<<"$registry")
 

@@ -17,7 +17,7 @@ set -euo pipefail
 here=$(dirname "${BASH_SOURCE[0]}")/.. # scripts/; FILE paths are below the caller's folder, so that one stays
 . "$here/lib/common.sh"
 opt=([gpus]="1,2" [kernel]=wmma [cores]=0 [out]='' [table]='')
-arguments=more
+arguments=bench
 parse_options "$@"
 [[ ${opt[gpus]} =~ ^[1-9][0-9]*(,[1-9][0-9]*)*$ ]] || die 2 "--gpus takes a list of numbers, not '${opt[gpus]}'"
 need_number 0 cores
@@ -31,7 +31,6 @@ fi
 export FA_BENCH=${FA_BENCH:-$(realpath "$here/..")/fa_bench}
 bench=$FA_BENCH
 need_bench
-registry=$("$bench" --list-kernels --json -)
 need_kernels "${opt[kernel]}"
 . "$here/lib/gpu.sh"
 gpu=$(gpu_name "$bench")

@@ -58,7 +58,7 @@ jqf() { # TOOL/NAME OPTIONS-AND-FILES...
 #   opt[NAME]=DEFAULT    --NAME VALUE, the last one counts
 #   flag[NAME]=0         --NAME makes it 1
 #   many[NAME]=''        --NAME VALUE, repeatable: a line per value; --kernel takes NAME[,NAME...]
-# $arguments says what happens to anything else: "none" and "more" refuse it, "words" collects what is no option in the
+# $arguments says what happens to anything else: "none" and "bench" refuse it, "words" collects what is no option in the
 # array `words`, "all" collects the options of fa_bench there too. All but "none" also take "--": the options of
 # fa_bench that follow are in the array `more`.
 declare -A opt flag many
@@ -231,8 +231,9 @@ kernel_exists() { # NAME [KIND]: in $registry; KIND: hand, ours, or library
     jq -e --arg name "$1" --arg kind "${2:-}" 'any(.[]; .name == $name and ($kind == "" or .kind == $kind))' \
         <<<"$registry" >/dev/null
 }
-need_kernels() { # LIST: names of $registry, separated by commas or in lines, become the array `names`
+need_kernels() { # LIST: makes $registry; names of it, separated by commas or in lines, become the array `names`
     local name
+    registry=$("$bench" --list-kernels --json -)
     mapfile -t names < <(tr -s , '\n' <<<"$1" | sed '/^$/d')
     for name in "${names[@]}"; do
         kernel_exists "$name" || die 2 "no kernel '$name' (fa_bench --list-kernels)"

@@ -10,7 +10,6 @@ start_points() {
     [[ ! -v opt[sample] ]] || need_number 0 sample
     need_bench
     make_work
-    registry=$("$bench" --list-kernels --json -)
     need_kernels "$(values_of kernel)"
     only=$(values_of kernel | jq -Rnc '[inputs]')
     missing=$(jq -r --argjson only "$only" '.[] | select(.missing and (.name | IN($only[]))).missing' <<<"$registry")

@@ -39,7 +39,6 @@ def html_table($headings; rows): ($headings | split("|")) as $h | [rows] |
 
 # The rows of the page's tables, cells as report/html takes them.
 def count(f): map(select(f)) | length;
-def knobs: if . == null then null else to_entries | map("\(.key)=\(.value)") | join(" ") end;
 def tile: if . == null then null else "m=\(.m) n=\(.n) warps=\(.warps) vec=\(.vec) stages=\(.stages)" end;
 def shape: "\(.batch),\(.heads),\(.seq_q // .seq),\(.dim)";
 def median: sort | if length == 0 then null elif length % 2 == 1 then .[length / 2 | floor]
