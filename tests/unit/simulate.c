@@ -2,8 +2,6 @@
 #include "unit.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 void close_bench(bench *b)
 {

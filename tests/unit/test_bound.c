@@ -5,8 +5,6 @@
 #include "timing/linear.h"
 #include "unit.h"
 
-#include <sys/stat.h>
-
 /* Entry, a loop of one product (4096 operations) with three exponentials, exit. */
 static const char LOOP[] = "\t.section\t.text.fa_kernel,\"ax\",@progbits\n"
                            "\t.sectioninfo\t@\"SHI_REGISTERS=128\"\n"
@@ -223,14 +221,6 @@ TEST(test_estimate)
     assert_string_equal(fa_term_name(FA_TERM_COPY, name), "copy");
 }
 
-static void put(const char *folder, const char *name, const char *text)
-{
-    FREED char *path = fa_format("%s/%s", folder, name);
-    fa_reason why;
-    assert_int_equal(fa_write_file(path, text, strlen(text), &why), FA_PASS);
-    chmod(path, 0700);
-}
-
 /* A tool in its place that notes each call. */
 TEST(test_listing_is_kept)
 {
@@ -244,23 +234,22 @@ TEST(test_listing_is_kept)
     FREED char *tool = fa_format("#!/bin/sh\necho call >>%s/calls\ncat %s/answer\n", folder, folder);
     FREED char *noted = fa_format("%s/calls", folder);
     setenv("PATH", paths, 1);
-    put(folder, "nvdisasm", tool);
-    put(folder, "k.cubin", "machine code");
-    put(folder, "answer", LOOP);
+    put_file(folder, "nvdisasm", tool);
+    put_file(folder, "k.cubin", "machine code");
+    put_file(folder, "answer", LOOP);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(fa_sass_read(cubin, &sass, &why), FA_PASS);
         assert_int_equal(sass.blocks, 4);
         fa_sass_free(&sass);
     }
-    put(folder, "k.cubin", "other machine code");
-    put(folder, "answer", TWO_WAYS);
+    put_file(folder, "k.cubin", "other machine code");
+    put_file(folder, "answer", TWO_WAYS);
     assert_int_equal(fa_sass_read(cubin, &sass, &why), FA_PASS);
     assert_int_not_equal(sass.blocks, 4);
     fa_sass_free(&sass);
     assert_int_equal(fa_read_file(noted, &calls, &size, &why), FA_PASS);
     assert_int_equal(size, 2 * strlen("call\n"));
-    const char *const command[] = {"rm", "-rf", folder, NULL};
-    fa_run(command, NULL);
+    fa_run((const char *const[]){"rm", "-rf", folder, NULL}, NULL);
     assert_int_equal(fa_sass_read(cubin, &sass, &why), FA_ERROR); /* no such file */
     free(calls);
 }

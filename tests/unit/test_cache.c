@@ -23,14 +23,7 @@ static int fresh_root(void **state)
 static int drop_root(void **state)
 {
     chmod(root, 0755);
-    const char *const command[] = {"rm", "-rf", root, NULL};
-    return fa_run(command, NULL);
-}
-
-static void put(const char *folder, const char *name, const char *text)
-{
-    FREED char *path = fa_format("%s/%s", folder, name);
-    assert_int_equal(fa_write_file(path, text, strlen(text), &why), FA_PASS);
+    return fa_run((const char *const[]){"rm", "-rf", root, NULL}, NULL);
 }
 
 static fa_cache_entry open_entry(bool hit)
@@ -44,8 +37,8 @@ static fa_cache_entry open_entry(bool hit)
 static fa_cache_entry publish(void)
 {
     fa_cache_entry entry = open_entry(false);
-    put(entry.folder, "module.cubin", "machine code");
-    put(entry.folder, "log", "figures");
+    put_file(entry.folder, "module.cubin", "machine code");
+    put_file(entry.folder, "log", "figures");
     assert_int_equal(fa_cache_publish(&key, &entry, &why), FA_PASS);
     return entry;
 }
@@ -76,8 +69,8 @@ TEST_WITH(losing_a_race_is_fine, fresh_root, drop_root)
 {
     fa_cache_entry slow = open_entry(false);
     publish();
-    put(slow.folder, "module.cubin", "machine code");
-    put(slow.folder, "log", "figures");
+    put_file(slow.folder, "module.cubin", "machine code");
+    put_file(slow.folder, "log", "figures");
     assert_int_equal(fa_cache_publish(&key, &slow, &why), FA_PASS);
     FREED char *path = fa_format("%s/module.cubin", slow.folder);
     assert_int_equal(access(path, R_OK), 0);
@@ -86,13 +79,13 @@ TEST_WITH(losing_a_race_is_fine, fresh_root, drop_root)
 /* A cache that cannot be made (here: its parent is a file) still gives a folder to build in. */
 TEST_WITH(unusable_cache_falls_back, fresh_root, drop_root)
 {
-    put(root, "file", "");
+    put_file(root, "file", "");
     char *parent = fa_format("%s/file", root);
     setenv("XDG_CACHE_HOME", parent, 1);
     free(parent);
     fa_cache_entry entry = open_entry(false);
     assert_true(entry.temporary);
-    put(entry.folder, "module.cubin", "x");
+    put_file(entry.folder, "module.cubin", "x");
     fa_cache_discard(&entry);
     assert_int_not_equal(access(entry.folder, F_OK), 0);
 }
@@ -100,7 +93,7 @@ TEST_WITH(unusable_cache_falls_back, fresh_root, drop_root)
 TEST_WITH(discarded_builds_leave_nothing, fresh_root, drop_root)
 {
     fa_cache_entry entry = open_entry(false);
-    put(entry.folder, "log", "half");
+    put_file(entry.folder, "log", "half");
     fa_cache_discard(&entry);
     assert_int_not_equal(access(entry.folder, F_OK), 0);
     entry = open_entry(false);
@@ -111,11 +104,11 @@ TEST_WITH(source_digest_follows_includes, fresh_root, drop_root)
 {
     fa_digest before, after, again;
     FREED char *path = fa_format("%s/a.cu", root);
-    put(root, "a.cu", "#include \"b.h\"\nint a;\n");
-    put(root, "b.h", "  #  include \"c.h\"\n");
-    put(root, "c.h", "#include \"b.h\"\n/* a cycle */\n");
+    put_file(root, "a.cu", "#include \"b.h\"\nint a;\n");
+    put_file(root, "b.h", "  #  include \"c.h\"\n");
+    put_file(root, "c.h", "#include \"b.h\"\n/* a cycle */\n");
     assert_int_equal(fa_source_digest(path, NULL, &before, &why), FA_PASS);
-    put(root, "c.h", "#include \"b.h\"\n/* an edit */\n");
+    put_file(root, "c.h", "#include \"b.h\"\n/* an edit */\n");
     assert_int_equal(fa_source_digest(path, NULL, &after, &why), FA_PASS);
     assert_string_not_equal(before.hex, after.hex);
     assert_int_equal(fa_source_digest(path, NULL, &again, &why), FA_PASS);

@@ -1,6 +1,8 @@
+#include "base/file.h"
 #include "unit.h"
 
 #include <math.h>
+#include <sys/stat.h>
 
 enum { TESTS_MAX = 100 };
 
@@ -72,6 +74,14 @@ void ends_with(fa_status got, fa_status wanted, const fa_reason *why, const char
     if (got != wanted)
         fail_msg("status %d, \"%s\"; want %d, \"%s\"", (int)got, why->text, (int)wanted, words);
     holds(why->text, words);
+}
+
+void put_file(const char *folder, const char *name, const char *text)
+{
+    FREED char *path = fa_format("%s/%s", folder, name);
+    fa_reason why;
+    assert_int_equal(fa_write_file(path, text, strlen(text), &why), FA_PASS);
+    chmod(path, 0700);
 }
 
 void near(double value, double wanted, double relative)
@@ -155,23 +165,15 @@ static void compare_lines(const char *want, const char *got, const char *path)
 
 void golden_compare(golden *g, const char *name)
 {
-    char path[200];
+    FREED char *path = fa_format("tests/golden/%s", name), *want = NULL; /* tests run in the root of the tree */
     const char *mode = getenv("FA_GOLDEN");
-    snprintf(path, sizeof path, "tests/golden/%s", name); /* tests run in the root of the tree */
-    if (mode != NULL && strcmp(mode, "write") == 0) {
-        FILE *file = fopen(path, "w");
-        assert_non_null(file);
-        assert_int_equal(fwrite(g->text, 1, g->used, file), g->used);
-        fclose(file);
-    }
-    FILE *file = fopen(path, "r");
-    if (file == NULL)
-        fail_msg("no file %s", path);
-    char *want = calloc(1, g->used + (1 << 20));
-    fread(want, 1, g->used + (1 << 20) - 1, file);
-    fclose(file);
+    size_t size = 0;
+    fa_reason why;
+    if (mode != NULL && strcmp(mode, "write") == 0)
+        assert_int_equal(fa_write_file(path, g->text, g->used, &why), FA_PASS);
+    if (fa_read_file(path, &want, &size, &why) != FA_PASS)
+        fail_msg("%s", why.text);
     compare_lines(want, g->text, path);
-    free(want);
     free(g->text);
     *g = (golden){0};
 }

@@ -48,6 +48,8 @@ fa_reference reference_of(const fa_problem *problem, const fa_tensors *tensors, 
 void holds(const char *text, const char *words);
 /* Fails when the status is another, or the words are not in the reason. */
 void ends_with(fa_status got, fa_status wanted, const fa_reason *why, const char *words);
+/* Writes a file of a folder, which its owner may run. */
+void put_file(const char *folder, const char *name, const char *text);
 /* Fails when value is further from wanted than the share `relative` of it. */
 void near(double value, double wanted, double relative);
 
