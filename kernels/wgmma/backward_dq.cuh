@@ -77,8 +77,8 @@ __device__ __forceinline__ void put_transposed_dq(const float (&dq)[REGISTERS], 
     }
 }
 
-/* With whole rows: a warp's 16 columns of dQ^T are kept for the next keys, or with what was kept they are dQ, and leave
- * by sectors. */
+/* For blocks that make whole rows of dQ. A row meets two tiles of keys. The first leaves a warp's 16 columns of dQ^T in
+ * shared memory; the second adds its own, and stores the sums as dQ, 32 bytes (a sector) at a time. */
 template <int REGISTERS>
 __device__ __forceinline__ void put_whole_dq(float (&dq)[REGISTERS], const fa_params &p, const key_block &block,
                                              unsigned char *warp_s, const query_loop &loop, int row0, int warp)
