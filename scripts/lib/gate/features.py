@@ -14,9 +14,10 @@ ALONE = {
                {"lengths": "129:64,0,64:65,1:1", "strides": "padded"}],
     "window": [{"window": "9,3"}, {"window": "3,0", "seq": 70, "seq_kv": 37}, {"window": "500,500"},
                {"window": "-1,4", "seq": 45, "seq_kv": 20, "causal": False}, {"window": "7,-1"}, {"window": "0,0"},
-               {"window": "-1,0", "causal": False}, {"window": "20,0", "seq": 5, "seq_kv": 140}],
+               {"window": "-1,0", "causal": False}, {"window": "20,0", "seq": 5, "seq_kv": 140},
+               {"window": "20,-1", "seq": 70, "seq_kv": 430, "dim": 128}],  # tiles of keys that no row sees
     "chunk": [{"chunk": 20}, {"chunk": 7, "seq": 70, "seq_kv": 37}, {"chunk": 1}, {"chunk": 1000},
-              {"chunk": 64, "seq": 66, "seq_kv": 130}],
+              {"chunk": 64, "seq": 66, "seq_kv": 130}, {"chunk": 50, "seq": 30, "seq_kv": 330, "dim": 96}],
     "softcap": [{"softcap": 2.0}, {"softcap": 30.0, "dist": "sharp"}, {"softcap": 0.25}],
     "sink": [{"sinks": True}, {"sinks": True, "seq": 70, "seq_kv": 37, "causal": True, "dist": "low"}],
     "alibi": [{"alibi": True}, {"alibi": True, "heads": 6, "kv_heads": 3}],
