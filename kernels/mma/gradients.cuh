@@ -70,8 +70,8 @@ constexpr bool WHOLE_ROWS = TRANSPOSED && FA_M == 128 && FA_N == 128 && FA_CAUSA
  * each key, so that what is drawn has tiles.
  * BACK, deterministic, with the causal mask alone: every other group of heads goes from the first keys to the last, its
  * rows from the last to the first, so that both end together. */
-constexpr bool DRAWS = TAKES_ORDERS && !DETERMINISTIC && !HAS_VARLEN && !HAS_FIRST_KEY && FA_SPLITS == 1 &&
-                       FA_DIM > 64 && FA_DIM <= 128;
+constexpr bool DRAWS =
+    TAKES_ORDERS && !DETERMINISTIC && !HAS_VARLEN && !HAS_FIRST_KEY && FA_SPLITS == 1 && FA_DIM > 64 && FA_DIM <= 128;
 constexpr bool BACK = TAKES_ORDERS && DETERMINISTIC && FA_CAUSAL && !HAS_FIRST_KEY && !HAS_VARLEN && FA_SPLITS == 1;
 __device__ __forceinline__ bool has_whole_rows(const fa_params &p)
 {

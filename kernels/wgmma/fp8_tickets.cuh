@@ -176,20 +176,25 @@ __device__ __forceinline__ void consume_tiles(const shared_layout &at, const fa_
         c.m[0] = c.m[1] = NO_MAX, c.l[0] = c.l[1] = 0.0f;
         if (w.keys.count > 0 && 64 * consumer < w.tile.rows)
             take_turn(consumer);
+        /* Without the causal mask each tile of queries has as many of keys: from constants, which take no register. */
+        const int all = ceil_div(p.seq_kv, N);
+        if (FA_CAUSAL || 64 * consumer < w.tile.rows) {
 #pragma unroll 1
-        for (int key0 = 0; key_tiles < end; key0 += N, ++key_tiles) {
-            const int stage = key_tiles % STAGES, phase = key_tiles / STAGES % 2;
-            float s[N / 8][4];
-            const unsigned k = uniform_by_shuffle(descriptor_start(at.k(stage)));
-            mbarrier_wait(at.k_full(stage), phase);
-            score_tile(s, q, k, next - 1);
-            if (lane == 0)
-                mbarrier_arrive(at.k_empty(stage));
-            const bool masked = is_masked(p, w.tile, w.tile.row0 + warp_row, 16, key0, N);
-            if (masked || CHANGES_SCORES) /* the lane again: kept over the loop, it would spill */
-                finish_scores(s, p, w.tile, scores, w.tile.row0 + warp_row + reload_thread_index() % 32 / 4,
-                              key0 + reload_thread_index() % 4 * 2, masked);
-            finish_tile(c, s, at, scores, stage, phase, consumer, lane);
+            for (int gone = 0; key_tiles < (FA_CAUSAL ? end : (tiles + 1) * all); gone += N, ++key_tiles) {
+                const int key0 = FA_CAUSAL ? gone : (key_tiles - tiles * all) * N;
+                const int stage = key_tiles % STAGES, phase = key_tiles / STAGES % 2;
+                float s[N / 8][4];
+                const unsigned k = uniform_by_shuffle(descriptor_start(at.k(stage)));
+                mbarrier_wait(at.k_full(stage), phase);
+                score_tile(s, q, k, next - 1);
+                if (lane == 0)
+                    mbarrier_arrive(at.k_empty(stage));
+                const bool masked = is_masked(p, w.tile, w.tile.row0 + warp_row, 16, key0, N);
+                if (masked || CHANGES_SCORES) /* the lane again: kept over the loop, it would spill */
+                    finish_scores(s, p, w.tile, scores, w.tile.row0 + warp_row + reload_thread_index() % 32 / 4,
+                                  key0 + reload_thread_index() % 4 * 2, masked);
+                finish_tile(c, s, at, scores, stage, phase, consumer, lane);
+            }
         }
         const tile_work same = work_at(p, announced_place(at, slot)); /* again: kept over the loop, it would spill */
         const bool takes_turns = 64 * consumer < same.tile.rows;

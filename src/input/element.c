@@ -1,5 +1,7 @@
 #include "input/element.h"
 
+#include <math.h>
+
 enum { HALF_BITS = 11, BF16_BITS = 8, E4M3_BITS = 4 };
 /* Exponents of the smallest subnormal numbers. */
 enum { HALF_LEAST = -24, BF16_LEAST = -133, E4M3_LEAST = -9 };
