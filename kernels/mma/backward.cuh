@@ -30,7 +30,8 @@ static_assert(SHARERS == 1 ? OWNED % QUERIES == 0 : (OWNED & (OWNED - 1)) == 0,
 constexpr int K_STEPS = ceil_div(qk_row::STEPS, SHARERS), V_STEPS = ceil_div(v_row::STEPS, SHARERS); /* of 16 columns */
 static_assert(BANDS * (K_STEPS + V_STEPS) * 8 + BANDS * QUERIES / 2 <= 216,
               "n / warps gives a warp more of dK and dV than its registers hold");
-constexpr bool HIDES = FA_CAUSAL || HAS_WINDOW || HAS_CHUNK; /* rows see some keys alone */
+/* Rows see some keys alone: a warp looks whether they see its own. Above dim 128 there is no register for it. */
+constexpr bool HIDES = (FA_CAUSAL || HAS_WINDOW || HAS_CHUNK) && FA_DIM <= 128;
 constexpr int QUERY_BANDS = M / 16, KEY_STEPS = N / 16;
 static_assert(WARPS % QUERY_BANDS == 0 || QUERY_BANDS % WARPS == 0, "warps must divide m / 16, or be a multiple of it");
 
