@@ -44,14 +44,14 @@ __device__ __forceinline__ bool is_masked(const fa_params &p, const query_tile &
     return key0 < all.first || key0 + keys > all.end || HAS_BIAS || HAS_MASK;
 }
 
-/* P = exp2(S - maximum + P_EXPONENT), in place, and alpha, the factor of what has been summed. m: the largest score so
- * far, in log2 units; l: a lane's part of the sum. Four maxima and sums a row: dependent instructions would wait. */
+/* Raises m, the largest score so far in log2 units, by a tile of scores; alpha: the factor of what has been summed. Four
+ * maxima a row: dependent instructions would wait. */
 template <int TILES>
-__device__ __forceinline__ void online_softmax(float (&s)[TILES][4], float (&m)[2], float (&l)[2], float (&alpha)[2],
-                                               float scale_log2)
+__device__ __forceinline__ void raise_maxima(const float (&s)[TILES][4], float (&m)[2], float (&alpha)[2],
+                                             float scale_log2)
 {
     constexpr int CHAINS = 4;
-    float largest[2][CHAINS], sum[2][CHAINS], minus_ref[2];
+    float largest[2][CHAINS];
 #pragma unroll
     for (int t = 0; t < TILES; ++t)
 #pragma unroll
@@ -61,14 +61,22 @@ __device__ __forceinline__ void online_softmax(float (&s)[TILES][4], float (&m)[
         }
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-#pragma unroll
-        for (int i = 1; i < CHAINS; ++i)
-            largest[h][0] = fmaxf(largest[h][0], largest[h][i]);
-        const float next = fmaxf(m[h], quad_max(largest[h][0]) * scale_log2);
-        minus_ref[h] = P_EXPONENT - next;
+        const float most = fmaxf(fmaxf(largest[h][0], largest[h][1]), fmaxf(largest[h][2], largest[h][3]));
+        const float next = fmaxf(m[h], quad_max(most) * scale_log2);
         alpha[h] = exp2_approx(m[h] - next);
         m[h] = next;
     }
+}
+
+/* P = exp2(S - maximum + P_EXPONENT), in place. m, alpha: raise_maxima; l: a lane's part of the sum, of four a row. */
+template <int TILES>
+__device__ __forceinline__ void online_softmax(float (&s)[TILES][4], float (&m)[2], float (&l)[2], float (&alpha)[2],
+                                               float scale_log2)
+{
+    constexpr int CHAINS = 4;
+    raise_maxima(s, m, alpha, scale_log2);
+    const float minus_ref[2] = {P_EXPONENT - m[0], P_EXPONENT - m[1]};
+    float sum[2][CHAINS];
 #pragma unroll
     for (int t = 0; t < TILES; ++t)
 #pragma unroll

@@ -256,25 +256,6 @@ __device__ __forceinline__ void value_tile(consumer_state &c, unsigned v, const 
     }
 }
 
-/* The largest scores, in log2 units, and alpha with those of a tile more. Four maxima a row, as in online_softmax. */
-__device__ __forceinline__ void raise_maxima(consumer_state &c, const float (&s)[N / 8][4], float scale_log2)
-{
-    constexpr int CHAINS = 4;
-    float largest[2][CHAINS];
-#pragma unroll
-    for (int i = 0; i < N / 2; ++i) {
-        float &most = largest[i / 2 % 2][(i / 4 * 2 + i % 2) % CHAINS];
-        most = i < 2 * CHAINS ? s[i / 4][i % 4] : fmaxf(most, s[i / 4][i % 4]);
-    }
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-        const float most = fmaxf(fmaxf(largest[h][0], largest[h][1]), fmaxf(largest[h][2], largest[h][3]));
-        const float next = fmaxf(c.m[h], quad_max(most) * scale_log2);
-        c.alpha[h] = exp2_approx(c.m[h] - next);
-        c.m[h] = next;
-    }
-}
-
 /* P = exp2(S - maximum + P_EXPONENT) as bytes, without exponentials. An E4M3 byte is 8 log2 of its number plus 56, less
  * what a mantissa is below its logarithm, at most 0.69: MIDDLE makes P right in the mean. As subnormal halves these are
  * integers: the conversion rounds them, and those below 0 become 0. */
@@ -282,7 +263,7 @@ __device__ __forceinline__ void probabilities_by_bits(consumer_state &c, const f
 {
     constexpr float MIDDLE = 0.46f, UNIT = 1.0f / (1 << 24);
     const float factor = 8.0f * UNIT * scale_log2;
-    raise_maxima(c, s, scale_log2);
+    raise_maxima(s, c.m, c.alpha, scale_log2);
 #pragma unroll
     for (int i = 0; i < N / 8; ++i) {
         const float term = fmaf(P_EXPONENT - c.m[i % 2], 8.0f * UNIT, (56.0f - MIDDLE) * UNIT);
