@@ -44,8 +44,8 @@ __device__ __forceinline__ bool is_masked(const fa_params &p, const query_tile &
     return key0 < all.first || key0 + keys > all.end || HAS_BIAS || HAS_MASK;
 }
 
-/* Raises m, the largest score so far in log2 units, by a tile of scores; alpha: the factor of what has been summed. Four
- * maxima a row: dependent instructions would wait. */
+/* Raises m, the largest score so far in log2 units, by a tile of scores. alpha: the factor of what has been summed.
+ * Four maxima a row: dependent instructions would wait. */
 template <int TILES>
 __device__ __forceinline__ void raise_maxima(const float (&s)[TILES][4], float (&m)[2], float (&alpha)[2],
                                              float scale_log2)
