@@ -3,7 +3,7 @@
 load helper
 load stub_bench
 
-# Every script and study, and for each file with JSON that it reads: the file's name, what it holds, whether it may be missing
+# Every script, and for each file with JSON that it reads: the file's name, what it holds, whether it may be missing
 # ("output": it is made where it is missing or empty, and gone on with), and the command. DIR is the file's folder, FILE
 # its path, OUT a file or folder that is written. "-": the script reads none, but what it or fa_bench has made.
 table() {
@@ -45,7 +45,7 @@ evidence/report.sh            micro_best.json            best     optional  --no
 evidence/report.sh            peers.json                 peer     optional  --no-compile --dir DIR
 evidence/report.sh            dense.jsonl                beside   optional  --no-compile --dir DIR
 evidence/report.sh            sweeps.jsonl               sweep    optional  --no-compile --dir DIR
-../studies/sweep_scaling.sh   rates.jsonl                rate     needed    --table FILE
+evidence/sweep_scaling.sh     rates.jsonl                rate     needed    --table FILE
 house/check_bats.sh           -
 house/check_format.sh         -
 house/check_includes.sh       -
@@ -155,7 +155,7 @@ refuses_each() { # SCRIPT NAME KIND NEED COMMAND...
 }
 
 @test "every script is in the table" {
-    diff <(table | cut -d' ' -f1 | sort -u) <(cd scripts && printf '%s\n' *.sh {evidence,house}/*.sh ../studies/*.sh | sort)
+    diff <(table | cut -d' ' -f1 | sort -u) <(cd scripts && printf '%s\n' *.sh {evidence,house}/*.sh | sort)
 }
 
 @test "whole files are taken" {
@@ -168,7 +168,7 @@ refuses_each() { # SCRIPT NAME KIND NEED COMMAND...
     grep -q 'Kernels of the registry' "$work/page"
     scripts/export.sh --format csv "$work/from" "$good/record" >"$work/csv"
     [ "$(wc -l <"$work/csv")" -eq 27 ]
-    studies/sweep_scaling.sh --table "$good/rate" | grep -q '^| '
+    scripts/evidence/sweep_scaling.sh --table "$good/rate" | grep -q '^| '
     gzip -c "$good/bounded" >"$work/from/bound.jsonl.gz"
     scripts/evidence/l4.sh --page --dir "$work/from"
     scripts/ncu_profile.sh --import tests/golden/ncu_h200_wmma.csv --record tests/golden/ncu_h200_wmma.record.json \
