@@ -22,7 +22,7 @@ say() {
 }
 docs=(README.md AGENTS.md CHANGELOG.md docs/*.md evidence/README.md tests/README.md scripts/README.md)
 known=$("$bench" --help && for script in scripts/{,house/,evidence/}*.sh tests/run_{all.sh,docs.py} \
-    studies/{estimate,replay}.py studies/sweep_scaling.sh; do
+    studies/{estimate,replay}.py; do
     "$script" --help
 done)
 # Options of every script, and of sbatch, openevolve-run, shinka_run, robust-kbench. A name is cut before a "_".
@@ -57,7 +57,7 @@ while IFS='|' read -r name file; do
     grep -qw -- "$name" "$file" || say "docs/architecture.md: no $name in $file"
 done < <(grep -oE '`[a-z_A-Z]+` in `[A-Za-z0-9_./]+`' docs/architecture.md | sed -E 's/`(.*)` in `(.*)`/\1|\2/')
 # Every file of studies/ is named there, and what is named is there.
-named=$(grep -oE '[^/a-z0-9_.][a-z0-9_]+\.(cuh?|txt|md|py|sh|jsonl?(\.gz)?)\b' studies/README.md | cut -c2-)
+named=$(grep -oE '[^/a-z0-9_.][a-z0-9_]+\.(cuh?|txt|md|py|jsonl?(\.gz)?)\b' studies/README.md | cut -c2-)
 for file in studies/*; do
     grep -qxF "${file##*/}" <<<"README.md"$'\n'"$named" || say "studies/README.md does not name ${file##*/}"
 done

@@ -1,4 +1,4 @@
-# What the scripts around sweeps print: evo_test_one.sh, studies/sweep_scaling.sh.
+# What the scripts around sweeps print: evo_test_one.sh, sweep_scaling.sh.
 include "record";
 
 # A record as one line for people. $knobs: "M=32 W=8 V=4".

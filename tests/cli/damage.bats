@@ -45,7 +45,7 @@ evidence/report.sh            micro_best.json            best     optional  --no
 evidence/report.sh            peers.json                 peer     optional  --no-compile --dir DIR
 evidence/report.sh            dense.jsonl                beside   optional  --no-compile --dir DIR
 evidence/report.sh            sweeps.jsonl               sweep    optional  --no-compile --dir DIR
-../studies/sweep_scaling.sh   rates.jsonl                rate     needed    --table FILE
+evidence/sweep_scaling.sh     rates.jsonl                rate     needed    --table FILE
 house/check_bats.sh           -
 house/check_format.sh         -
 house/check_includes.sh       -
@@ -155,7 +155,7 @@ refuses_each() { # SCRIPT NAME KIND NEED COMMAND...
 }
 
 @test "every script is in the table" {
-    diff <(table | cut -d' ' -f1 | sort -u) <(cd scripts && ls -d *.sh {evidence,house,../studies}/*.sh | sort)
+    diff <(table | cut -d' ' -f1 | sort -u) <(cd scripts && printf '%s\n' *.sh {evidence,house}/*.sh | sort)
 }
 
 @test "whole files are taken" {
@@ -168,7 +168,7 @@ refuses_each() { # SCRIPT NAME KIND NEED COMMAND...
     grep -q 'Kernels of the registry' "$work/page"
     scripts/export.sh --format csv "$work/from" "$good/record" >"$work/csv"
     [ "$(wc -l <"$work/csv")" -eq 27 ]
-    studies/sweep_scaling.sh --table "$good/rate" | grep -q '^| '
+    scripts/evidence/sweep_scaling.sh --table "$good/rate" | grep -q '^| '
     gzip -c "$good/bounded" >"$work/from/bound.jsonl.gz"
     scripts/evidence/l4.sh --page --dir "$work/from"
     scripts/ncu_profile.sh --import tests/golden/ncu_h200_wmma.csv --record tests/golden/ncu_h200_wmma.record.json \

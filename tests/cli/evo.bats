@@ -644,7 +644,7 @@ count_starts() { # COMMAND...: prints how many
     diff <(sed -n '/scaling:begin/,/scaling:end/p' docs/scaling.md | grep '^|') \
         <(studies/scaling.py)
     diff <(sed -n '/rates:begin/,/rates:end/p' docs/scaling.md | grep '^|') \
-        <(studies/sweep_scaling.sh --table evidence/h200/sweep_scaling.jsonl)
+        <(scripts/evidence/sweep_scaling.sh --table evidence/h200/sweep_scaling.jsonl)
 }
 
 @test "strategies replayed over recorded times: curves that only fall, the optimum in the end" {

@@ -98,7 +98,7 @@ evaluate.sh
 evidence/evidence_current.sh
 export.sh --format csv
 ncu_profile.sh --import
-../studies/sweep_scaling.sh --table
+evidence/sweep_scaling.sh --table
 evo_sweep.sh --kernel light --sshloginfile
 peers.sh --library
 evidence/pairs.sh --problems

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Candidates per second of evo_sweep.sh with 1, 2, 4 GPUs of this machine, on the same candidates, all compiled anew.
 #
-# usage: studies/sweep_scaling.sh [options] [-- fa_bench options, which may pin knobs]
-#        studies/sweep_scaling.sh --table FILE
+# usage: scripts/evidence/sweep_scaling.sh [options] [-- fa_bench options, which may pin knobs]
+#        scripts/evidence/sweep_scaling.sh --table FILE
 #   --gpus LIST      how many GPUs, one sweep each (default 1,2)
 #   --kernel NAME[,NAME...]   default wmma
 #   --cores N        cores for each GPU of a sweep (default 0: a sweep may use all). One GPU of a machine with two has
@@ -14,7 +14,7 @@
 # Exit: 0, 2 usage, 4 not run (no fa_bench, jq, python3 or GPU, or fewer GPUs or cores), otherwise evo_sweep.sh's.
 set -euo pipefail
 
-here=$(dirname "${BASH_SOURCE[0]}")/../scripts # FILE paths are below the caller's folder, so that one stays
+here=$(dirname "${BASH_SOURCE[0]}")/.. # scripts/; FILE paths are below the caller's folder, so that one stays
 . "$here/lib/common.sh"
 opt=([gpus]="1,2" [kernel]=wmma [cores]=0 [out]='' [table]='')
 arguments=bench
