@@ -116,6 +116,6 @@ TEST(spec_takes_knobs_and_arch)
     assert_int_equal(spec.knobs.n, spec.row->knobs.n);
     assert_int_equal(fa_spec_for_device(&p, "sm_90", 132, &spec, &why), FA_PASS);
     assert_string_equal(spec.arch, "sm_90a");
-    assert_int_equal(fa_spec_for_device(&p, "sm_80", 108, &spec, &why), FA_PASS);
-    assert_string_equal(spec.arch, "sm_80");
+    assert_int_equal(fa_spec_for_device(&p, "sm_89", 58, &spec, &why), FA_PASS);
+    assert_string_equal(spec.arch, "sm_89");
 }

@@ -1,5 +1,5 @@
-/* Which kernel and tile serve a problem: the rules of the registry applied by hand, here, and by the driver. And what a
- * spec takes from the command line. */
+/* Which kernel and tile serve a problem, by rules of a test's own, and what a spec takes from the command line. The
+ * registry's rules: tests/cli/gate_problems.bats. */
 #include "input/schedule.h"
 #include "input/spec.h"
 #include "input/splits.h"
@@ -14,129 +14,6 @@ const fa_rule *__wrap_fa_registry_rules(void) { return made_up != NULL ? made_up
 
 static fa_status parse(const char *line, fa_options *options) { return parse_words(line, options, &why); }
 
-static int64_t up(int64_t a, int64_t b) { return a / b + (a % b != 0); }
-
-static bool serves(const fa_rule *r, const char *kernel, const fa_problem *p, int arch, int64_t sms)
-{
-    if (strcmp(r->name, kernel) != 0 || fa_registry_serves(r)->traits.backward != p->backward ||
-        fa_registry_serves(r)->traits.fp8 || r->asks != 0) /* tensors are of 16 bits */
-        return false;
-    const int64_t fill = up(p->seq_q, 64) * p->heads * p->batch * 100 / sms;
-    if (p->dim > r->max_dim || (r->causal == 0 && p->causal) || (r->causal == 1 && !p->causal))
-        return false;
-    if (r->max_fill_percent >= 0 && fill > r->max_fill_percent)
-        return false;
-    if (r->max_rows != 0 && (int64_t)p->seq_q * p->heads / p->kv_heads > r->max_rows)
-        return false;
-    if (r->max_seq != 0 && p->seq_q > r->max_seq)
-        return false;
-    if (p->heads < r->min_group * p->kv_heads || (r->max_seen != 0 && p->seq_kv > r->max_seen))
-        return false;
-    return p->seq_kv >= r->min_keys && arch >= r->min_arch && (r->max_arch == 0 || arch <= r->max_arch);
-}
-
-/* How many keys: busiest_multiprocessor */
-static int64_t cost(const fa_rule *r, const fa_problem *p, int64_t sms)
-{
-    return r->key_cost * fa_busiest_keys(&r->knobs, p, (int32_t)sms);
-}
-
-/* own: only rules that keep the kernel. */
-static const fa_rule *expected_rule(const char *kernel, bool own, const fa_problem *p, int arch, int64_t sms)
-{
-    const fa_rule *best = NULL;
-    bool competing = false;
-    for (const fa_rule *r = fa_registry_rules(); r->name != NULL; r++) {
-        const bool matches = serves(r, kernel, p, arch, sms) && (!own || strcmp(r->variant, kernel) == 0);
-        if (best == NULL && matches) {
-            best = r;
-            competing = r->key_cost > 0;
-        } else if (best != NULL && competing && matches && r->key_cost > 0) {
-            if (cost(r, p, sms) < cost(best, p, sms))
-                best = r;
-        } else if (best != NULL) {
-            return best;
-        }
-    }
-    return best;
-}
-
-/* stages: a tile option; 0: none. */
-static void check_tile(const fa_kernel_row *asked, int32_t stages, const fa_problem *p, const char *arch, int64_t sms)
-{
-    fa_options options;
-    fa_spec spec;
-    char line[64];
-    snprintf(line, sizeof line, stages == 0 ? "--kernel %s" : "--kernel %s --stages %d", asked->name, stages);
-    assert_int_equal(parse(line, &options), FA_PASS);
-    assert_int_equal(fa_spec_make(&options, p, &spec, &why), FA_PASS);
-    assert_int_equal(fa_spec_for_device(p, arch, (int32_t)sms, &spec, &why), FA_PASS);
-    const fa_rule *rule = expected_rule(asked->name, stages != 0, p, atoi(arch + 3), sms);
-    fa_knobs want = rule != NULL ? rule->knobs : asked->knobs;
-    want.stages = stages != 0 ? stages : want.stages;
-    if (want.splits == 0) /* of the tile that serves; how many: splits_are_chosen */
-        want.splits = spec.row->space.splits == NULL ? 1 : fa_splits_choose(spec.row, &want, p, (int32_t)sms);
-    assert_int_equal(spec.kind, spec.row->kind);
-    assert_int_equal(spec.kind == FA_KIND_HAND, spec.source[0] != '\0');
-    const char *variant = rule != NULL ? rule->variant : asked->name;
-    int32_t number = 0;
-    for (const fa_rule *r = fa_registry_rules(); rule != NULL && r <= rule; r++)
-        number += strcmp(r->name, asked->name) == 0;
-    if (spec.rule != number || strcmp(spec.row->name, variant) != 0 || memcmp(&want, &spec.knobs, sizeof want) != 0)
-        fail_msg("%s, batch %d heads %d/%d seq %d/%d dim %d %s on %s: rule %d (0: none), %s m=%d splits=%d, expected "
-                 "rule %d, %s m=%d splits=%d",
-                 line, p->batch, p->heads, p->kv_heads, p->seq_q, p->seq_kv, p->dim, p->causal ? "causal" : "full",
-                 arch, spec.rule, spec.row->name, spec.knobs.m, spec.knobs.splits, number, variant, want.m,
-                 want.splits);
-}
-
-/* Without a tile option, and with one: then in the kernel that is asked for. */
-static void check_selection(const fa_kernel_row *asked, const fa_problem *p, const char *arch, int64_t sms)
-{
-    check_tile(asked, 0, p, arch, sms);
-    check_tile(asked, 1 + p->seq_q % 4, p, arch, sms);
-}
-
-TEST(the_first_matching_rule_decides)
-{
-    static const int32_t seqs[] = {1, 3, 64, 65, 100, 257, 1024, 4096}, keys[] = {0, 300, 2560, 8192, 70000},
-                         dims[] = {16, 64, 72, 128, 136, 256}, heads[] = {1, 8, 9, 24, 70}, groups[] = {1, 4, 8};
-    static const char *const archs[] = {"sm_90", "sm_89", "sm_80", "sm_120"};
-    static const int64_t sms[] = {132, 58, 108, 170};
-    uint32_t turn = 0;
-    for (size_t kernel = 0; kernel < fa_registry_count(); kernel++) {
-        const fa_kernel_row *asked = fa_registry_at(kernel);
-        for (int i = 0; i < 6000; i++) { /* every combination by a hash: all are too many */
-            turn = turn * 1664525u + 1013904223u;
-            const uint32_t h = turn >> 4;
-            fa_problem p = {.batch = h % 3 == 0 ? 4 : 1,
-                            .kv_heads = heads[h / 3 % 5],
-                            .seq_q = seqs[h / 15 % 8],
-                            .seq_kv = keys[h / 120 % 5],
-                            .dim = dims[h / 600 % 6],
-                            .causal = h / 3600 % 2,
-                            .scale = 1};
-            p.heads = p.kv_heads * groups[h / 7200 % 3];
-            p.seq_kv = p.seq_kv == 0 ? p.seq_q : p.seq_kv;
-            check_selection(asked, &p, archs[h / 21600 % 4], sms[h / 86400 % 4]);
-        }
-        fa_options options;
-        fa_spec unknown, h200;
-        assert_int_equal(parse("", &options), FA_PASS);
-        options.kernel = asked->name;
-        for (int32_t batch = 1; batch < 300; batch += 4) { /* of no device, the architecture's best known one */
-            const fa_problem p = {batch, 1, 1, 64, 4096, 64, false, 1};
-            assert_int_equal(fa_spec_make(&options, &p, &unknown, &why), FA_PASS);
-            h200 = unknown;
-            assert_int_equal(fa_spec_for_device(&p, "sm_90", 0, &unknown, &why), FA_PASS);
-            assert_int_equal(fa_spec_for_device(&p, "sm_90", 132, &h200, &why), FA_PASS);
-            if (unknown.row != h200.row || memcmp(&unknown.knobs, &h200.knobs, sizeof h200.knobs) != 0)
-                fail_msg("%s, batch %d seq 64/4096 on sm_90: %s m=%d without a device, %s m=%d on 132 multiprocessors",
-                         asked->name, batch, unknown.row->name, unknown.knobs.m, h200.row->name, h200.knobs.m);
-        }
-    }
-}
-
 /* A rule of light for tiles of m rows, which asks for nothing more. */
 static fa_rule rule_of(int32_t m)
 {
@@ -149,18 +26,64 @@ static fa_rule rule_of(int32_t m)
                      .variant = "light"};
 }
 
-/* The tile of light by these rules. */
-static int32_t m_of(const fa_rule *rules, const fa_problem *p, int32_t sms)
+/* What these rules make of a problem; sms 0: the device is not known. */
+static fa_spec spec_by(const fa_rule *rules, const char *line, const fa_problem *p, int32_t sms)
 {
     fa_options options;
     fa_spec spec;
-    assert_int_equal(parse("--kernel light", &options), FA_PASS);
+    assert_int_equal(parse(line, &options), FA_PASS);
     made_up = rules;
     const fa_status status = fa_spec_make(&options, p, &spec, &why);
     const fa_status on_device = fa_spec_for_device(p, "sm_90", sms, &spec, &why);
     made_up = NULL;
     assert_true(status == FA_PASS && on_device == FA_PASS);
-    return spec.knobs.m;
+    return spec;
+}
+
+static int32_t m_of(const fa_rule *rules, const fa_problem *p, int32_t sms)
+{
+    return spec_by(rules, "--kernel light", p, sms).knobs.m;
+}
+
+/* Of each condition: a problem at its edge, which the first of two rules serves, and one beyond, left to the second. */
+TEST(each_condition_of_a_rule_has_its_edge)
+{
+#define WHERE(member) offsetof(fa_rule, member)
+    static const struct {
+        size_t member;
+        int32_t value;
+        const char *within, *beyond, *variant;
+    } cases[] = {{WHERE(max_dim), 64, "--dim 64", "--dim 72"},
+                 {WHERE(max_dim), 64, "--dim 64 --dim-v 64", "--dim 64 --dim-v 72"},
+                 {WHERE(causal), 0, "", "--causal"},
+                 {WHERE(causal), 1, "--causal", ""},
+                 {WHERE(max_fill_percent), 100, "--batch 3 --heads 22 --seq 128", "--batch 1 --heads 67 --seq 65"},
+                 {WHERE(max_rows), 16, "--heads 8 --kv-heads 2 --seq 4", "--heads 5 --kv-heads 1 --seq 4"},
+                 {WHERE(max_seq), 32, "--seq 32 --seq-kv 99", "--seq 33"},
+                 {WHERE(min_group), 4, "--heads 8 --kv-heads 2", "--heads 6 --kv-heads 2"},
+                 {WHERE(min_keys), 100, "--seq-kv 100", "--seq-kv 99"},
+                 {WHERE(min_arch), 90, "--arch sm_90a", "--arch sm_89"},
+                 {WHERE(max_arch), 89, "--arch sm_89", "--arch sm_90a"},
+                 {WHERE(features), FA_FEATURE_SINK, "--sinks", "--sinks --alibi"},
+                 {WHERE(features), 0, "", "--sinks"},
+                 {WHERE(features), -1, "--op backward", "", "mma_backward"},
+                 {WHERE(features), -1, "--dtype e4m3", "", "mma_fp8"},
+                 {WHERE(features), -1, "--seq 1", "--seq 1 --stages 2", "mma_decode"}}; /* mma's own tile, then */
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int which = 0; which < 4; which++) { /* on a device and without one */
+            const bool beyond = which % 2 != 0;
+            char line[100];
+            snprintf(line, sizeof line, "--kernel mma %s", beyond ? cases[i].beyond : cases[i].within);
+            const fa_problem p = problem_of(line);
+            fa_rule rules[] = {rule_of(16), rule_of(64), rule_of(128), {.name = NULL}}; /* the first is another's */
+            rules[1].name = rules[2].name = rules[2].variant = "mma";
+            rules[1].variant = cases[i].variant != NULL ? cases[i].variant : "mma";
+            memcpy((char *)&rules[1] + cases[i].member, &cases[i].value, sizeof cases[i].value);
+            const fa_spec spec = spec_by(rules, line, &p, which < 2 ? 132 : 0);
+            if (spec.rule != 1 + beyond || spec.knobs.m != (beyond ? 128 : 64) || spec.source[0] == '\0' ||
+                strcmp(spec.row->name, rules[1 + beyond].variant) != 0)
+                fail_msg("%s: rule %d, %s with m=%d", line, spec.rule, spec.row->name, spec.knobs.m);
+        }
 }
 
 /* Rules of two tiles: which one serves. */
@@ -191,6 +114,9 @@ TEST(tiles_compete_by_their_keys)
                 i, cases[i].heads, cases[i].seq, cases[i].sms, cases[i].fill, cases[i].cost, cases[i].second_cost,
                 cases[i].second_max_dim, m, cases[i].m);
     }
+    fa_rule three[] = {rule_of(32), rule_of(64), rule_of(128), {.name = NULL}}; /* the cheapest of more than two */
+    three[0].key_cost = 900, three[1].key_cost = 1, three[2].key_cost = 500;
+    assert_int_equal(m_of(three, &(fa_problem){1, 1, 1, 128, 64, 64, false, 1}, 1), 64);
 }
 
 /* m, n: the tile. Lengths by hand: a tile of 64 keys counts 320, one of 128 keys 384. */
@@ -260,32 +186,6 @@ TEST(rules_for_features)
     }
 }
 
-/* The tiles on each side of every fill and length that a rule names. */
-TEST(rules_begin_and_end_where_they_say)
-{
-    for (const fa_rule *r = fa_registry_rules(); r->name != NULL; r++) {
-        const fa_kernel_row *asked = NULL;
-        assert_int_equal(fa_registry_find(r->name, &asked, &why), FA_PASS);
-        for (int32_t off = -1; off <= 1; off++) {
-            const int32_t fill = r->max_fill_percent < 0 ? 100 : r->max_fill_percent;
-            const int32_t rows = r->max_rows > 1 ? r->max_rows + off : 65, count = fill * 132 / 100 + off;
-            for (int causal = 0; causal < 2; causal++) {
-                fa_problem p = {1, 1, 1, rows, r->min_keys + off > 0 ? r->min_keys + off : 1, r->max_dim, causal, 1};
-                check_selection(asked, &p, "sm_90", 132);
-                p = (fa_problem){1, count > 0 ? count : 1, 1, 64, 1 << 20, r->max_dim, causal, 1};
-                check_selection(asked, &p, "sm_90", 132);
-                p.dim = r->max_dim + 8 * off > 0 && r->max_dim + 8 * off <= 256 ? r->max_dim + 8 * off : 64;
-                p.kv_heads = p.heads;
-                check_selection(asked, &p, "sm_90", 132);
-                check_selection(asked, &p, "sm_89", 58);
-                p.backward = fa_registry_serves(r)->traits.backward;
-                check_tile(asked, 0, &p, "sm_90", 132);
-                check_tile(asked, 0, &p, "sm_80", 108);
-            }
-        }
-    }
-}
-
 TEST(limits_are_those_of_the_guide)
 {
     golden g = {0};
@@ -350,6 +250,7 @@ TEST(a_spec_is_what_the_options_say)
         "--library ./none.so",
         "--library ./Makefile --kernel light",
         "--library ./Makefile --source examples/plain.cu",
+        "--kernel cublas",
         "--kernel nosuch",
         "--kernel nosuch --source examples/plain.cu",
         "--kernel source --source examples/plain.cu",
