@@ -195,7 +195,7 @@ fa_status fa_buffers_poison_output(const fa_buffers *buffers, fa_reason *why)
     return FA_PASS;
 }
 
-static fa_status put_input(const fa_buffers *buffers, int tensor, const uint16_t *dense, fa_reason *why)
+fa_status fa_buffers_put(const fa_buffers *buffers, int tensor, const uint16_t *dense, fa_reason *why)
 {
     const fa_layout *layout = &buffers->layout[tensor];
     uint16_t *scratch = NULL;
@@ -223,7 +223,7 @@ fa_status fa_buffers_fill(fa_buffers *buffers, const fa_tensors *tensors, fa_rea
         FA_TRY(fill(buffers, g.tensor, g.at, why));
     for (int tensor = 0; !fa_buffers_write(buffers, tensor); tensor++)
         if (!is_inside_k(buffers, tensor))
-            FA_TRY(put_input(buffers, tensor, input_of(tensors, tensor), why));
+            FA_TRY(fa_buffers_put(buffers, tensor, input_of(tensors, tensor), why));
     buffers->tables.clean = is_clean(buffers, FA_WORKSPACE);
     FA_TRY(fa_tables_fill(device, buffers->problem, &tensors->scores, buffers->layout[FA_Q].strides, &buffers->tables,
                           why));

@@ -67,6 +67,8 @@ size_t fa_buffers_bytes(const fa_buffers *buffers, int tensor); /* from the firs
 /* Copies the inputs in, rewrites the guards, fills the output and the log-sum-exp with NaN. */
 fa_status fa_buffers_fill(fa_buffers *buffers, const fa_tensors *tensors, fa_reason *why);
 fa_status fa_buffers_poison_output(const fa_buffers *buffers, fa_reason *why);
+/* dense: as the host has the tensor, packed. Gaps between its rows become NaN. */
+fa_status fa_buffers_put(const fa_buffers *buffers, int tensor, const uint16_t *dense, fa_reason *why);
 /* Copies the output to the host: [batch, heads, seq_q, dim_v] as stored, without gaps between its rows. Backward: dQ,
  * dK, dV and dsinks, one behind the other. */
 fa_status fa_buffers_output(const fa_buffers *buffers, uint16_t *output, fa_reason *why);

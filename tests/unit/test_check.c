@@ -40,6 +40,7 @@ typedef enum {
     WAY_NO_ZERO_QUERY, /* divides by the length of a query */
     WAY_EQUAL_KEYS,    /* leaves out a key that equals the one before */
     WAY_JITTER,        /* launches differ in the last bit */
+    WAY_ON_NAN,        /* writes only where it finds NaN */
     WAY_FAULTS,        /* the launch fails */
     WAY_LIBRARY,       /* naive FP16 attention: what cublas does */
     WAY_WRONG_LIBRARY,
@@ -286,8 +287,9 @@ static void compute_gradients(const fa_kernel *kernel, const fa_params *p)
         for (int64_t i = 0; i < g->row_count * g->columns; i++) {
             uint16_t *to =
                 of[tensor] + place_of(p->grad_stride[1 + tensor], i / g->columns, heads, seq) + i % g->columns;
-            assert_int_equal(*to, kernel->clear ? 0 : 0xFFFF);
-            *to = fa_float_to_half((float)g->exact[i]);
+            const uint16_t value = fa_float_to_half((float)g->exact[i]);
+            assert_true(*to == (kernel->clear ? 0 : 0xFFFF) || (kernel->launches == 2 && *to == (value ^ 0x8000)));
+            *to = value;
         }
     }
     if (kernel->way == WAY_DK_JITTER && kernel->launches > 1)
@@ -335,8 +337,9 @@ static fa_status fake_launch(fa_device *device, fa_kernel *kernel, const fa_laun
     const uint16_t old = o[5];
     kernel->clear = old == 0;
     kernel->cleared += kernel->clear;
-    for (size_t i = 0; i < count; i++) /* every launch finds its output NaN-filled, but one that looks for NaN */
-        assert_int_equal(o[place_in_o(p, i)], kernel->clear ? 0 : 0xFFFF);
+    const bool numbers = kernel->cache != NULL && old != 0 && old != 0xFFFF; /* the first repeat */
+    for (size_t i = 0; i < count; i++) /* the others find their output NaN-filled, but one that looks for NaN */
+        assert_int_equal(o[place_in_o(p, i)], numbers ? kernel->cache[i] ^ 0x8000 : kernel->clear ? 0 : 0xFFFF);
     if (kernel->way == WAY_FAULTS)
         return fa_refuse(why, FA_ERROR, "an illegal memory access");
     if (kernel->way == WAY_NOTHING || (kernel->way == WAY_FIRST_ONLY && before > 0))
@@ -352,7 +355,8 @@ static fa_status fake_launch(fa_device *device, fa_kernel *kernel, const fa_laun
     compute(kernel, p, result);
     spoil(kernel, p, result);
     for (size_t i = 0; i < count; i++)
-        o[place_in_o(p, i)] = result[i];
+        if (kernel->way != WAY_ON_NAN || o[place_in_o(p, i)] == 0xFFFF)
+            o[place_in_o(p, i)] = result[i];
     free(kernel->cache);
     kernel->cache = result;
     if (kernel->way == WAY_GAP_OF_O && !as_packed)
@@ -541,6 +545,7 @@ TEST(wrong_kernels_fail)
     wrong(WAY_WORKSPACE, "guard band after the workspace was overwritten: 1 elements, the nearest 1 past the last");
     wrong(WAY_TOUCH_K, "input k was overwritten: element 77");
     wrong(WAY_FIRST_ONLY, "seed 42: not deterministic: launch 2");
+    wrong(WAY_ON_NAN, "; its output held other numbers before, not NaN");
     wrong(WAY_CACHED, "seed 44: against cpu");
     wrong(WAY_CACHED_BY_Q, "seed 44: against cpu");
     wrong(WAY_CLAMPS, "seed 43 (rising, scale x 16, padded, V x 2^10): against cpu");
