@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "check/judge.h"
 
 /* On the emulator: each other schedule, and two seeds more. */
