@@ -72,6 +72,10 @@ for strategy, least, most in ("evo", 4, 6), ("random", 0, 1):
     batch = proposer.propose(12)
     assert len(set(batch)) == 12 and proposer.start not in batch
     assert least <= len(set(batch) & set(proposer.neighbours(point_of(proposer.start)))) <= most, (strategy, batch)
+steps = Proposer(space, "evo", 1).neighbours({"m": 32, "n": 32, "warps": 2})
+moved = sorted(tuple(point_of(text)[name] for name in space) for text in set(steps))
+assert moved == [(16, 16, 2), (16, 32, 1), (16, 32, 2), (32, 16, 1), (32, 16, 2), (32, 32, 1), (32, 32, 4), (32, 64, 2),
+                 (32, 64, 4), (64, 32, 2), (64, 32, 4), (64, 64, 2)], moved
 '
 }
 

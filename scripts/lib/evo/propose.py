@@ -48,11 +48,11 @@ class Proposer:
         if self.strategy == "grid":
             return untried[:count]
         begins = self.strategy == "random" or len(parents) < 4
-        rng, best = random.Random(self.seed + (0 if begins else self.told)), parents[:1]
+        rng, best = random.Random(self.seed + (0 if begins else self.told)), parents[:2]
         if begins:
             best = [point_of(self.start)] if self.strategy == "evo" and self.start else []
-        near = [text for point in best for text in self.neighbours(point) if text not in self.known]
-        born = rng.sample(near, min((count + 2) // 3, len(near)))
+        near = dict.fromkeys(text for point in best for text in self.neighbours(point) if text not in self.known)
+        born = rng.sample(list(near), min(((2 if begins else 1) * count + 2) // 3, len(near)))
         if not begins:
             self.add_children(born, parents, count, rng)
         rest = [text for text in untried if text not in born]
@@ -63,12 +63,16 @@ class Proposer:
         return math.prod(statistics.fmean(self.compiled[part] or [0.5]) for part in text.split(","))
 
     def neighbours(self, point):
-        """One knob moved to a neighbour in its list: the last steps to an optimum, which crossover takes by chance."""
+        """One knob moved to a neighbour in its list, doubled or halved, or two doubled or halved together: the last
+        steps to an optimum, which crossover takes by chance. A tile of half the rows often wants half the warps."""
         for name, values in self.space.items():
             at = values.index(point[name]) if point[name] in values else len(values) + 1
-            for to in (at - 1, at + 1):
-                if 0 <= to < len(values):
-                    yield text_of({**point, name: values[to]})
+            for value in values[max(at - 1, 0) : at] + values[at + 1 : at + 2]:
+                yield text_of({**point, name: value})
+        for factor in 2, 0.5:
+            moved = [(n, int(point[n] * factor)) for n, values in self.space.items() if point[n] * factor in values]
+            for step in itertools.chain(itertools.combinations(moved, 1), itertools.combinations(moved, 2)):
+                yield text_of({**point, **dict(step)})
 
     def add_children(self, born, parents, count, rng):
         for _ in range((count - len(born)) * 20):

@@ -31,7 +31,8 @@ from propose import proposer_of
 from subject import EMULATOR, ROOT, Gpu, Subject, is_emulator_wanted, kernel_rows, visible
 
 SCRIPT = os.path.join(ROOT, "scripts/evo_sweep.sh")
-LIMITED_TILES = 4  # the fastest, which are tried with register limits once three quarters of the budget are handed out
+# The fastest tiles, which are tried with register limits: so many once that part of the budget is handed out.
+LIMITED_TILES = ((1 / 2, 2), (3 / 4, 4))
 RUNNERS_PER_GPU = 4  # one is timed while the others load and check
 
 
@@ -60,7 +61,7 @@ class Here:
 
     def __init__(self, candidates, pool, gpus=(None,), emulated=False, probe=None, first=None):
         self.candidates, self.pool, self.probe, self.answers = candidates, pool, probe, queue.SimpleQueue()
-        self.todo, self.ready, self.benches = queue.SimpleQueue(), queue.SimpleQueue(), []
+        self.todo, self.ready, self.benches = queue.PriorityQueue(), queue.SimpleQueue(), []
         # The first candidate runs before all others, which are stopped then where they are slower.
         self.first, self.first_ran = threading.Lock(), threading.Event()
         if emulated:
@@ -87,7 +88,7 @@ class Here:
                 self.warm_up(bench, gpu)
             self.contexts.append(time.time())
         while True:
-            job, ask = jobs.get(), getattr(self.candidates, kind)
+            job, ask = jobs.get()[-1], getattr(self.candidates, kind)
             if kind == "run" and not self.first.acquire(blocking=False):
                 self.first_ran.wait()
             began = time.time()
@@ -97,7 +98,7 @@ class Here:
                 outcome = {"knobs": job[0], "lost": str(error)}
             self.spent[kind].append((began, time.time()))
             self.note(kind, outcome)
-            (self.ready if isinstance(outcome, tuple) else self.answers).put(outcome)
+            self.ready.put([outcome]) if isinstance(outcome, tuple) else self.answers.put(outcome)
 
     def note(self, kind, outcome):
         if isinstance(outcome, dict) and outcome.get("status") == "pass" and outcome.get("p50_us") is not None:
@@ -125,9 +126,9 @@ class Here:
         return {"time_line_s": {name: [round(s, 2) for s in seconds] for name, seconds in line.items()},
                 "busy": {kind: round(busy[kind] / room[kind], 2) for kind in room}}  # fmt: skip
 
-    def feed(self, batch):
-        for knobs in batch:
-            self.todo.put((knobs,))
+    def feed(self, batch, rank=0):
+        for at, knobs in enumerate(batch):
+            self.todo.put((rank, at, (knobs,)))
 
     def close(self):
         pass
@@ -204,7 +205,7 @@ class Hosts:
                 self.answers.put(json.loads(line))
         self.answers.put(None)
 
-    def feed(self, batch):
+    def feed(self, batch, _):
         with contextlib.suppress(OSError):  # every host is gone: the end of the output says so
             for at in range(0, len(batch), self.each):
                 print(*batch[at : at + self.each], file=self.process.stdin, flush=True)
@@ -238,8 +239,8 @@ class Sweep:
         self.handed = self.measured = self.cold = 0
         self.more = True
         # Candidates beside those that are compiled: fewer where the next ones follow from the answers.
-        learns = options.strategy in ("evo", "tpe") and not options.sshloginfile
-        self.lead = max(1, options.pool // 2 if learns else options.pool)
+        self.learns = options.strategy in ("evo", "tpe") and not options.sshloginfile
+        self.lead = max(1, options.pool // 2 if self.learns else options.pool)
 
     def run(self):
         killed = True
@@ -286,10 +287,10 @@ class Sweep:
             batch = list(dict.fromkeys([self.subject.default_tile, *batch]))[:count]
         for knobs in batch:
             self.proposer.tell({"knobs": knobs, "status": "pending"})
-        batch += limited
+        batch = limited + batch
         self.waiting.update(batch)
         self.limited.update(limited)
-        self.workers.feed(batch)
+        self.workers.feed(batch, -self.handed if self.learns else self.handed)  # what was proposed last knows most
         self.handed += len(batch)
         self.budget = max(self.budget, self.handed)
         if self.handed == self.options.budget or not self.waiting or (len(batch) < count and not self.may_wait()):
@@ -304,10 +305,11 @@ class Sweep:
 
     def limits(self):
         """The fastest tiles with register limits. They are beside the strategy, which is not told of them."""
-        if not self.derives() or self.handed < self.budget * 3 // 4:
+        most = max([tiles for part, tiles in LIMITED_TILES if self.handed >= int(self.budget * part)], default=0)
+        if not self.derives() or most == 0:
             return []
         tiles, found = [result for result in self.results if "maxreg=" not in result["knobs"]], []
-        for tile in fastest_first(tiles)[:LIMITED_TILES]:
+        for tile in fastest_first(tiles)[:most]:
             for limit in register_limits(tile):
                 knobs = f"{tile['knobs']},maxreg={limit}"
                 self.candidates.blocks[knobs] = tile["blocks_per_sm"]
