@@ -261,7 +261,7 @@ static void sink(fa_recipe *r, int32_t way)
             way == SINK_OF_TILES ? (double)(up(r->keys.end, r->tile_n) / r->tile_n) : way - SINK_OF_TILES + 1;
 }
 
-enum { NO_ALIBI = UNITS, ALIBI_TOP_LEFT, ALIBI_BEHIND, SLOPE_OF_HEAD = ALIBI_BEHIND + 2 };
+enum { NO_ALIBI = UNITS, ALIBI_TOP_LEFT, ALIBI_BEHIND, SLOPE_OF_BATCH_0 = ALIBI_BEHIND + 2, SLOPE_OF_HEAD };
 static void alibi(fa_recipe *r, int32_t way)
 {
     if (way <= NO_ALIBI)
@@ -269,6 +269,8 @@ static void alibi(fa_recipe *r, int32_t way)
     else if (way >= SLOPE_OF_HEAD)
         r->slope = fa_slope(&r->tensors->scores, r->problem, r->at.batch,
                             fa_other_head(r->problem, r->at.head, way - SLOPE_OF_HEAD));
+    else if (way == SLOPE_OF_BATCH_0)
+        r->slope = fa_slope(&r->tensors->scores, r->problem, 0, r->at.head);
     else if (way == ALIBI_TOP_LEFT)
         r->alibi_pos = r->at.row;
     else
@@ -368,7 +370,7 @@ static const fa_mistake mistakes[] = {
     {"ALiBi is missing", ALIBI, alibi, NO_ALIBI, 1},
     {"ALiBi is aligned top-left, not bottom-right", ALIBI, alibi, ALIBI_TOP_LEFT, 1},
     {"ALiBi is not of the distance |pos - key|: has it a sign?", ALIBI, alibi, ALIBI_BEHIND, 2},
-    {"the slope is that of another head", ALIBI, alibi, SLOPE_OF_HEAD, FA_OTHER_HEADS},
+    {"the slope is that of another batch or head", ALIBI, alibi, SLOPE_OF_BATCH_0, 1 + FA_OTHER_HEADS},
     {"the slope is in another unit or sign (scale, log2 e)", ALIBI, alibi, 0, UNITS},
     {"the bias is missing", BIAS, bias, NO_BIAS, 1},
     {"the bias is that of another batch, head or row", BIAS, bias, BATCH_0, 5},
