@@ -115,7 +115,7 @@ static void chunk(fa_recipe *r, int32_t way)
 }
 
 /* Bits that are read otherwise may also show keys behind the row's own. */
-enum { NO_TREE, NO_TREE_OR_CAUSAL, HIGH_BIT_FIRST, ROWS_AT_BYTES, HIDES_EARLIER };
+enum { NO_TREE, NO_TREE_OR_CAUSAL, HIGH_BIT_FIRST, ROWS_AT_BYTES, HIDES_EARLIER, OF_BATCH_0 };
 static void tree(fa_recipe *r, int32_t way)
 {
     r->tree = (fa_tree_reading)most(way, FA_TREE_IGNORED); /* the ways are in the order of the readings */
@@ -319,6 +319,7 @@ static const fa_mistake mistakes[] = {
     {"the tree's mask is missing", TREE, tree, NO_TREE, 2},
     {"the tree's bits are read in another order, or from whole bytes", TREE, tree, HIGH_BIT_FIRST, 2},
     {"the tree hides the keys before it", TREE, tree, HIDES_EARLIER, 1},
+    {"the tree is that of another batch", TREE, tree, OF_BATCH_0, 1},
     {"the mask is aligned top-left, not bottom-right", BOUNDS, mask, TOP_LEFT, 1},
     {"rows are aligned by the largest lengths, not by their sequence's", LENGTHS, mask, BY_LARGEST, 1},
     {"the window shows one key too many on the left", LEFT, window, LEFT_WIDE, 1},

@@ -133,8 +133,8 @@ static bool tree_shows(const fa_recipe *r, int32_t key)
     int64_t bit = (int64_t)r->at.row * n + key - first;
     if (key < first || key >= r->at.seq_kv || r->tree == FA_TREE_IGNORED)
         return key >= first || r->tree != FA_TREE_HIDES_EARLIER;
-    if (r->tree == FA_TREE_RIGHT || r->tree == FA_TREE_HIDES_EARLIER)
-        return fa_problem_sees(r->problem, r->at.batch, r->at.row, key);
+    if (r->tree == FA_TREE_RIGHT || r->tree >= FA_TREE_HIDES_EARLIER)
+        return fa_problem_sees(r->problem, r->tree == FA_TREE_OF_BATCH_0 ? 0 : r->at.batch, r->at.row, key);
     bit = r->tree == FA_TREE_HIGH_BIT_FIRST ? bit ^ 7 : (int64_t)r->at.row * ((n + 7) / 8 * 8) + key - first;
     return bit / n < r->at.seq_q &&
            fa_problem_sees(r->problem, r->at.batch, (int32_t)(bit / n), first + (int32_t)(bit % n));

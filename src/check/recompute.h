@@ -10,7 +10,8 @@ typedef enum {
     FA_TREE_IGNORED,
     FA_TREE_HIGH_BIT_FIRST,
     FA_TREE_ROWS_AT_BYTES,
-    FA_TREE_HIDES_EARLIER
+    FA_TREE_HIDES_EARLIER,
+    FA_TREE_OF_BATCH_0
 } fa_tree_reading;
 
 enum { FA_CURVES = 6 }; /* that are taken for the softcap */
