@@ -61,7 +61,7 @@ static fa_status name_gradient(const fa_session *s, const uint16_t *again, fa_st
 
 /* Before one repeat the outputs hold numbers, those of the first launch with the other sign: a kernel that writes only
  * where it finds NaN, or adds to what it finds, gives another result. What no launch writes keeps its NaN. */
-static fa_status put_numbers(const fa_session *s, uint16_t *scratch, fa_reason *why)
+static fa_status put_numbers(const fa_session *s, uint16_t *scratch, float *lse, fa_reason *why)
 {
     const fa_buffers *buffers = &s->candidate->buffers;
     for (size_t i = 0; i < s->count; i++)
@@ -71,7 +71,9 @@ static fa_status put_numbers(const fa_session *s, uint16_t *scratch, fa_reason *
             FA_TRY(fa_buffers_put(buffers, tensor, scratch, why));
             scratch += buffers->count[tensor];
         }
-    return FA_PASS;
+    for (size_t i = 0; i < s->lse_count; i++)
+        lse[i] = isnan(s->lse[i]) ? s->lse[i] : -s->lse[i];
+    return fa_buffers_has_lse(buffers) ? fa_buffers_put(buffers, FA_L, (const uint16_t *)(void *)lse, why) : FA_PASS;
 }
 
 /* Launches once more on the same inputs and compares with the first launch. */
@@ -82,7 +84,7 @@ static fa_status repeat(fa_session *s, int32_t number, uint16_t *again, float *l
     const char *schedule = fa_repeats_vary(s, number, word);
     FA_TRY(fa_buffers_poison_output(buffers, why));
     if (number == 1)
-        FA_TRY(put_numbers(s, again, why));
+        FA_TRY(put_numbers(s, again, lse_again, why));
     FA_TRY(fa_candidate_launch(s->candidate, why));
     FA_TRY(fa_buffers_output(buffers, again, why));
     FA_TRY(fa_buffers_read_lse(buffers, lse_again, why));
@@ -95,7 +97,8 @@ static fa_status repeat(fa_session *s, int32_t number, uint16_t *again, float *l
     if (s->problem->backward && s->problem->deterministic)
         status = name_gradient(s, again, status, why);
     if (status == FA_WRONG && number == 1)
-        fa_append_text(why->text, sizeof why->text, "; its output held other numbers before, not NaN");
+        fa_append_text(why->text, sizeof why->text,
+                       "; before it the output held the first one's numbers with the other sign");
     return status;
 }
 
