@@ -198,8 +198,6 @@ def summary:
         [$columns[] as $c | [$rows[] | select(peer == $c.peer and .pace == $c.pace).ratio] | mean_of($n)] + fa4 |
         map(tostring) | row);
 
-# Rows of pairs as a table of the documents. $file: where their records are. "over the best" counts the shapes that
-# every peer was measured on; a cell over fewer shapes than the row has says over how many.
 # Beyond dense forward: a line for each problem (with -s). $file: theirs.
 def features:
     def brief: gsub("(?<l>[0-9]+)(,\\k<l>){3,}"; "\(.l),...") |
@@ -217,6 +215,8 @@ def features:
             (.tflops | values | short) // "-"] +
         ($peers | map(. as $peer | first($row.peers[] | select(.peer == $peer)) // null | cell)) | row);
 
+# Rows of pairs as a table of the documents. $file: where their records are. "over the best" counts the shapes that
+# every peer was measured on; a cell over fewer shapes than the row has says over how many.
 def versus:
     def cell($n): if . == [] then "-" else "\(mean | hundredths) (\(min | hundredths))" +
         if length == $n then "" else ", \(length) shapes" end end;

@@ -55,6 +55,7 @@ TEST(each_condition_of_a_rule_has_its_edge)
         const char *within, *beyond, *variant;
     } cases[] = {{WHERE(max_dim), 64, "--dim 64", "--dim 72"},
                  {WHERE(max_dim), 64, "--dim 64 --dim-v 64", "--dim 64 --dim-v 72"},
+                 {WHERE(max_dim_v), 96, "--dim-v 96", "--dim-v 104"},
                  {WHERE(causal), 0, "", "--causal"},
                  {WHERE(causal), 1, "--causal", ""},
                  {WHERE(max_fill_percent), 100, "--batch 3 --heads 22 --seq 128", "--batch 1 --heads 67 --seq 65"},
@@ -62,10 +63,16 @@ TEST(each_condition_of_a_rule_has_its_edge)
                  {WHERE(max_seq), 32, "--seq 32 --seq-kv 99", "--seq 33"},
                  {WHERE(min_group), 4, "--heads 8 --kv-heads 2", "--heads 6 --kv-heads 2"},
                  {WHERE(min_keys), 100, "--seq-kv 100", "--seq-kv 99"},
+                 {WHERE(max_seen), 128, "--seq-kv 128", "--seq-kv 129"},
+                 {WHERE(max_seen), 9, "--window 3,5", "--window 4,5"},
+                 {WHERE(max_seen), 128, "--window 127,0 --causal", "--window -1,0 --causal"},
+                 {WHERE(max_seen), 1, "--chunk 1", "--chunk 2"},
+                 {WHERE(max_seen), 128, "--window 0,5 --chunk 256", "--window 200,0 --chunk 129"},
                  {WHERE(min_arch), 90, "--arch sm_90a", "--arch sm_89"},
                  {WHERE(max_arch), 89, "--arch sm_89", "--arch sm_90a"},
                  {WHERE(features), FA_FEATURE_SINK, "--sinks", "--sinks --alibi"},
                  {WHERE(features), 0, "", "--sinks"},
+                 {WHERE(asks), FA_FEATURE_FP8_KV, "--kv-dtype e4m3", ""},
                  {WHERE(features), -1, "--op backward", "", "mma_backward"},
                  {WHERE(features), -1, "--dtype e4m3", "", "mma_fp8"},
                  {WHERE(features), -1, "--seq 1", "--seq 1 --stages 2", "mma_decode"}}; /* mma's own tile, then */
@@ -84,6 +91,9 @@ TEST(each_condition_of_a_rule_has_its_edge)
                 strcmp(spec.row->name, rules[1 + beyond].variant) != 0)
                 fail_msg("%s: rule %d, %s with m=%d", line, spec.rule, spec.row->name, spec.knobs.m);
         }
+    const fa_rule none[] = {rule_of(16), {.name = NULL}}; /* then the row's own tile serves */
+    const fa_spec spec = spec_by(none, "--kernel light --dim 264", &(fa_problem){1, 1, 1, 64, 64, 264, false, 1}, 132);
+    assert_true(spec.rule == 0 && memcmp(&spec.knobs, &spec.row->knobs, sizeof spec.knobs) == 0);
 }
 
 /* Rules of two tiles: which one serves. */
@@ -160,30 +170,6 @@ TEST(windows_leave_fewer_keys)
     assert_int_equal(fa_busiest_keys(&narrow, &p, 64), 192 + 256);
     p.seq_q = 4096, p.windowed = false, p.causal = false, p.chunk = 100;
     assert_int_equal(fa_busiest_keys(&wide, &p, 32), 320 + 256); /* rows of three chunks */
-}
-
-/* Conditions on features: dim_v, and the keys that a window or a chunk leaves. */
-TEST(rules_for_features)
-{
-    static const struct {
-        int32_t dim_v, left, right, chunk, m;
-        bool fp8_kv;
-    } cases[] = {{64, 127, 0, 0, 16},  {64, 127, 0, 0, 32, true},
-                 {72, 127, 0, 0, 48},  {264, 127, 0, 0, 32 /* no rule: the row */},
-                 {64, 128, 0, 0, 48},  {64, -1, 0, 0, 48},
-                 {64, -1, 0, 128, 16}, {64, 0, 5, 256, 16},
-                 {64, 0, 0, 0, 16},    {64, 200, 0, 129, 48}};
-    fa_rule rules[] = {rule_of(32), rule_of(16), rule_of(48), {.name = NULL}};
-    rules[0].asks = FA_FEATURE_FP8_KV;
-    rules[1].max_dim_v = 64, rules[1].max_seen = 128;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        fa_problem p = {1, 1, 1, 512, 512, 64, false, 1};
-        p.dim_v = cases[i].dim_v, p.chunk = cases[i].chunk, p.fp8_kv = cases[i].fp8_kv;
-        p.windowed = true, p.window_left = cases[i].left, p.window_right = cases[i].right;
-        const int32_t m = m_of(rules, &p, 132);
-        if (m != cases[i].m)
-            fail_msg("case %zu: m=%d, expected m=%d", i, m, cases[i].m);
-    }
 }
 
 TEST(limits_are_those_of_the_guide)
