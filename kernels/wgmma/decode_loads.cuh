@@ -127,23 +127,23 @@ __device__ __forceinline__ void copy_rows(const fp8_cache &from, const row_place
     }
 }
 
-/* By TMA: the lane that knows where a box begins loads it, if it has a key. */
+/* By TMA: one lane loads the boxes that have a key. Others know where they begin, but ptxas loops over lanes that may
+ * be several, 175 clocks a load (studies/wgmma_steps.md, 22). */
 __device__ __forceinline__ void copy_boxes(const fp8_cache &from, const row_places &places, unsigned raw_s,
                                            unsigned bar, int left)
 {
-    const int lane = threadIdx.x % 32;
-    if (lane == 0)
+    const bool loads = elect_one();
+    if (loads)
         mbarrier_arrive_expect(bar, min(max(left + 15, 0) / 16, WARP_ROWS / 16) * (16 * DIM_PAD));
-    __syncwarp();
 #pragma unroll
-    for (int i = 0; i < LOOK_UPS; ++i) {
-        const int row = 32 * i + lane;
-        if (lane % 16 == 0 && row < min(left, WARP_ROWS))
+    for (int row = 0; row < WARP_ROWS; row += 16) {
+        const int first = __shfl_sync(ALL_LANES, places.row[row / 32], row % 32);
+        const int page = HAS_PAGES ? __shfl_sync(ALL_LANES, places.page[row / 32], row % 32) : 0;
+        if (loads && row < left)
 #pragma unroll
             for (int column = 0; column < DIM_PAD / RAW_ROW; ++column)
                 tma_load(raw_s + column * RAW_COLUMN_BYTES + row * RAW_ROW, from.map, bar, column * RAW_ROW,
-                         HAS_PAGES ? places.row[i] : from.key0.row + places.row[i], from.kv_head,
-                         HAS_PAGES ? places.page[i] : from.key0.batch);
+                         HAS_PAGES ? first : from.key0.row + first, from.kv_head, HAS_PAGES ? page : from.key0.batch);
     }
     __syncwarp();
 }
