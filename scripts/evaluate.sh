@@ -92,6 +92,9 @@ fi
 
 make_work
 start=$EPOCHREALTIME
+if [[ ,${opt[stages]}, =~ ,(compile|gpu), ]]; then # a context takes half a second
+    exec {probe}< <("$bench" --device cuda --select --quiet --json - 2>/dev/null)
+fi
 export OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-passive} # threads of several runs at once that spin only take turns
 registry=$("$bench" --list-kernels --json -)
 incumbent=${opt[incumbent]}
@@ -141,13 +144,15 @@ grep -aqE '^(public|hidden)' "${opt[problems]}" || die 2 "no problem in ${opt[pr
 # Native code may write where fa_bench writes, or kill it.
 # shellcheck disable=SC2016 # jq's
 broken='{schema: "fa_bench.result/1", status: "error", reason: $why}'
-# Starts the runs of $work/NAME.list ("VISIBLE OPTIONS"), if any; several stages are at work at once.
+# Starts the runs of $work/NAME.list ("VISIBLE OPTIONS"), if any; several stages are at work at once. behind: on the
+# cores, those that are waited for later.
 declare -A records=() processes=()
 begin() { # NAME COMMON-OPTIONS...
     local from name=$1
     [[ -s $work/$1.list ]] || return 0
     sed -E 's/^[a-z]+ //' "$work/$1.list" >"$work/$1.runs"
-    exec {from}< <(exec "${dies_with_us[@]}" "$bench" --runs "$work/$1.runs" "${@:2}" --quiet --json - 2>"$work/$1.err")
+    exec {from}< <(exec nice -n "${behind:-0}" "${dies_with_us[@]}" "$bench" --runs "$work/$1.runs" "${@:2}" --quiet \
+        --json - 2>"$work/$1.err")
     records[$name]=$from processes[$name]=$!
 }
 end_process() { # NAME: also where it is at work
@@ -202,27 +207,35 @@ failed=0
 dies_with_us=(setpriv --pdeathsig TERM) # a kernel that hangs does not outlive a script that is killed
 command -v setpriv >/dev/null || dies_with_us=()
 read -ra own_knobs <<<"$knobs"
-touch "$work"/{emulator,race,compile,gpu,incumbent}.{list,jsonl}
+touch "$work"/{emulator,race,compile,gpu,incumbent}.{list,jsonl} "$work/gate"
 
 gpu=null arch=${opt[arch]:-sm_89}
-if [[ ,${opt[stages]}, =~ ,(compile|gpu), ]]; then
-    gpu=$("$bench" --device cuda --select --quiet --json - 2>/dev/null |
-        jq -c 'select(.status != "not_run") | .device | values | {name, arch}') || true
+if [[ -n ${probe:-} ]]; then
+    gpu=$(jq -c 'select(.status != "not_run") | .device | values | {name, arch}' <&"$probe" 2>/dev/null) || true
     gpu=${gpu:-null}
     . "$here/lib/gpu.sh"
     [[ -n ${opt[arch]} || ! $gpu =~ '"arch":"'(sm_[0-9]+) ]] || arch=$(gpu_target "${BASH_REMATCH[1]}")
 fi
 
-# Emulator, race detector and compilers are at work at once; what they say counts in this order.
+# Emulator, race detector and compilers are at work at once; what they say counts in this order. On the GPU inputs and
+# references are made meanwhile: no kernel runs there before the gate is open.
+if [[ $gpu != null ]] && wants gpu; then
+    problems gpu >"$work/gpu.list"
+    exec {gate}<"$work/gate"
+    flock "$gate" || die 4 "NOT-RUN: no flock"
+    behind=5 FA_GPU_GATE=$work/gate ask gpu --device cuda --arch "$arch" --vs "${incumbent_file:+source:}$incumbent" \
+        --timeout 120 --no-bound --warmup-ms 500 --max-time 0.2 --jobs 3
+fi
 if wants emulator; then
     problems emulator | while read -r line; do
         for schedule in ascending descending greedy random; do echo "$line --schedule $schedule"; done
     done >"$work/emulator.list"
     problems emulator | sed 's/$/ --schedule random/' >"$work/race.list"
-    emulated=(--device emu --check cpu --timeout 60)
+    emulated=(--device emu --check cpu --timeout 60) cores=$(nproc)
     [[ -z ${opt[arch]} && $gpu == null ]] || emulated+=(--arch "$arch") # what the compile stage compiles, too
-    ask emulator --seeds 2 "${emulated[@]}"
-    ask race --race --seeds 1 "${emulated[@]}"
+    # Runs that begin together compile the same: so not too many.
+    ask emulator --seeds 2 "${emulated[@]}" --jobs $((cores < 8 ? cores : 8))
+    behind=19 ask race --race --seeds 1 "${emulated[@]}"
 fi
 if wants compile; then
     problems gpu >"$work/compile.list"
@@ -233,21 +246,16 @@ if wants compile; then
     incumbents=("$of" "${incumbent%%:*}" "${incumbent_knobs[@]}")
     compiled=(--compile-only --arch "$arch" --timeout 120)
     ask compile "${compiled[@]}" "${bound[@]}"
-    if [[ $gpu != null ]] && wants gpu; then # into the cache: the incumbent
-        cp "$work/compile.list" "$work/beside.list"
-        begin beside "${incumbents[@]}" "${compiled[@]}" --no-bound "${more[@]}"
-    fi
 fi
 
-take emulator race compile
+take emulator race compile gpu
 compiles=1
 [[ ! -v processes[compile] ]] || run_stage compile || compiles=0
-[[ ! -v processes[beside] ]] || { cat <&"${records[beside]}" >"$work/beside.jsonl" && end_process beside; }
-if [[ $gpu != null && $compiles -eq 1 ]] && wants gpu; then # the race detector takes longest: the GPU need not wait
-    problems gpu >"$work/gpu.list"
-    ask gpu --device cuda --arch "$arch" --vs "${incumbent_file:+source:}$incumbent" --timeout 120 \
-        --no-bound --warmup-ms 500 --max-time 0.2 --jobs 3
+if [[ $compiles -eq 0 && -v processes[gpu] ]]; then
+    end_process gpu
+    : | tee "$work/gpu.list" >"$work/gpu.jsonl"
 fi
+[[ -z ${gate:-} ]] || flock -u "$gate" # the race detector takes longest: the GPU need not wait
 take race compile gpu
 if [[ -s $work/race.jsonl ]]; then
     sed 's/$/ --race/' "$work/race.list" >>"$work/emulator.list"

@@ -67,6 +67,8 @@ static fa_status check_tensors(fa_session *s, bool first, fa_reason *why)
     fa_buffers *buffers = &s->candidate->buffers;
     const fa_tensors *tensors = &s->kept->tensors;
     FA_TRY(fa_judge_give_forward(s, why));
+    if (!s->problem->backward && fa_gpu_lock_is_taken(s->candidate->device->info.bus_id))
+        fa_judge_need_rows(s); /* in place of waiting */
     fa_session_gpu_lock(s, FA_GPU_LOCK_SHARED);
     FA_TRY(fa_buffers_fill(buffers, tensors, why));
     char word[32];

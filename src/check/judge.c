@@ -83,6 +83,8 @@ fa_status fa_judge_need_reference(fa_session *s, fa_reason *why)
 {
     char *missing = s->result->missing;
     const bool stands_in = asks(s, FA_REFERENCE_CUBLAS) && !fa_device_is_emu(s->candidate->device);
+    if (!asks(s, FA_REFERENCE_CPU))
+        fa_session_gpu_lock(s, FA_GPU_LOCK_SHARED);
     if (!asks(s, FA_REFERENCE_CPU) && asks(s, FA_REFERENCE_CUBLAS))
         fa_device_reference_open(s->candidate, &s->cublas, missing);
     if (!asks(s, FA_REFERENCE_CPU) && !s->cublas.on && (stands_in || asks(s, FA_REFERENCE_PLAIN)))

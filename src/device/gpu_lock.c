@@ -8,7 +8,7 @@
 #include "base/process.h"
 
 static double waited_s;
-static int lock = -1, turn = -1;
+static int lock = -1, turn = -1, gate = -1;
 
 double fa_gpu_lock_waited_s(void) { return waited_s; }
 
@@ -28,6 +28,7 @@ static bool open_locks(const char *bus_id)
         return false;
     lock = lock < 0 ? open_lock(bus_id, "lock") : lock;
     turn = turn < 0 ? open_lock(bus_id, "turn") : turn;
+    gate = gate < 0 && getenv("FA_GPU_GATE") ? open(getenv("FA_GPU_GATE"), O_RDONLY | O_CLOEXEC) : gate;
     return lock >= 0;
 }
 
@@ -44,6 +45,8 @@ void fa_gpu_lock(const char *bus_id, fa_gpu_lock_mode mode)
     flock(lock, LOCK_UN);
     if (mode == FA_GPU_LOCK_NONE)
         return;
+    flock(gate, LOCK_SH);
+    flock(gate, LOCK_UN);
     flock(turn, operation);
     flock(lock, operation);
     flock(turn, LOCK_UN);
@@ -55,7 +58,9 @@ bool fa_gpu_lock_is_taken(const char *bus_id)
     fa_gpu_lock(bus_id, FA_GPU_LOCK_NONE);
     if (!open_locks(bus_id) || turn < 0)
         return false;
-    const bool taken = flock(turn, LOCK_SH | LOCK_NB) != 0 || flock(lock, LOCK_SH | LOCK_NB) != 0;
+    const bool taken = (gate >= 0 && flock(gate, LOCK_SH | LOCK_NB) != 0) || flock(turn, LOCK_SH | LOCK_NB) != 0 ||
+                       flock(lock, LOCK_SH | LOCK_NB) != 0;
+    flock(gate, LOCK_UN);
     flock(lock, LOCK_UN);
     flock(turn, LOCK_UN);
     return taken;

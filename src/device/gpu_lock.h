@@ -5,7 +5,9 @@
 
 typedef enum { FA_GPU_LOCK_NONE, FA_GPU_LOCK_SHARED, FA_GPU_LOCK_EXCLUSIVE } fa_gpu_lock_mode;
 
-/* Takes the lock in this mode and gives back the mode held before; waits while other processes hold it. The lock ends
+/* FA_GPU_GATE names a file: while somebody has it locked (flock) for himself, nobody here gets the lock.
+ *
+ * Takes the lock in this mode and gives back the mode held before; waits while other processes hold it. The lock ends
  * with the process. `bus_id`: the GPU's PCI address; empty (the emulator): does nothing. */
 void fa_gpu_lock(const char *bus_id, fa_gpu_lock_mode mode);
 

@@ -51,11 +51,8 @@ fa_status fa_result_on(fa_result *result, const fa_device *device)
 
 void fa_stage_enter(fa_result *result, fa_stage stage)
 {
-    static const fa_gpu_lock_mode modes[] = {[FA_AT_CHECK] = FA_GPU_LOCK_SHARED,
-                                             [FA_AT_TIMING] = FA_GPU_LOCK_EXCLUSIVE,
-                                             [FA_AT_RECHECK] = FA_GPU_LOCK_SHARED,
-                                             [FA_AT_END] = FA_GPU_LOCK_NONE};
-    fa_gpu_lock(result->device.bus_id, modes[stage]);
+    /* a check takes its share of the GPU itself, when its inputs are drawn */
+    fa_gpu_lock(result->device.bus_id, stage == FA_AT_TIMING ? FA_GPU_LOCK_EXCLUSIVE : FA_GPU_LOCK_NONE);
     const double now_s = fa_now_s();
     if (result->since_s > 0)
         result->stage_s[result->stage] += now_s - result->since_s;

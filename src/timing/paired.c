@@ -16,6 +16,7 @@ static const double GAIN_LEAST = 0.03; /* smaller gains are not worth a replacem
 /* Paired ratios of the blocks kept so far. In a block of four samples X Y Y X a linear drift cancels. */
 typedef struct blocks {
     size_t count, seen;
+    bool few;                 /* too few for an interval: none of A A A A */
     double ratio[BLOCKS_MAX]; /* other / candidate */
     double self[BLOCKS_MAX];  /* candidate / candidate, taken the same way */
     double us[BLOCKS_MAX], other_us[BLOCKS_MAX];
@@ -51,17 +52,21 @@ static fa_status take_quad(contender *x, contender *y, quad *block, fa_reason *w
     return add(x, &block->x_us, block, why);
 }
 
-/* One round: ABBA or, every other time, BAAB; then AAAA. */
-static fa_status take_round(contender *a, contender *b, blocks *all, fa_reason *why)
+/* One round: ABBA or, every other time, BAAB; then AAAA, unless no second round of both would fit. */
+static fa_status take_round(contender *a, contender *b, double max_s, blocks *all, fa_reason *why)
 {
-    quad pair, self;
+    quad pair, self = {.x_us = 1, .y_us = 1};
     const bool swapped = all->seen % 2 == 1;
+    const double begun_s = fa_now_s();
     FA_TRY(swapped ? take_quad(b, a, &pair, why) : take_quad(a, b, &pair, why));
-    FA_TRY(take_quad(a, a, &self, why));
+    const double a_us = swapped ? pair.y_us : pair.x_us, b_us = swapped ? pair.x_us : pair.y_us;
+    if (all->seen == 0)
+        all->few = 2 * (fa_now_s() - begun_s + 2e-6 * a_us * a->request.launches) > max_s;
+    if (!all->few)
+        FA_TRY(take_quad(a, a, &self, why));
     all->seen++;
     if (pair.throttled || self.throttled)
         return FA_PASS;
-    const double a_us = swapped ? pair.y_us : pair.x_us, b_us = swapped ? pair.x_us : pair.y_us;
     all->ratio[all->count] = b_us / a_us;
     all->self[all->count] = self.y_us / self.x_us;
     all->us[all->count] = a_us / BLOCK_SAMPLES;
@@ -96,7 +101,7 @@ static fa_status take_all(contender *a, contender *b, const fa_options *options,
     double last_s;
     do {
         const double begun_s = fa_now_s();
-        FA_TRY(take_round(a, b, all, why));
+        FA_TRY(take_round(a, b, options->max_time, all, why));
         last_s = fa_now_s() - begun_s;
         if (all->count < look_at)
             continue;

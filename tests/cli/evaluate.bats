@@ -349,7 +349,6 @@ assert "emulator does not take this" in result.artifacts["feedback"]' "$work/k.c
         '.text_feedback | test("ratio 5 ") and test("registers a thread") and test("race detector")' \
         '.text_feedback | test("seq 100") | not'
     grep -q -- '--vs light' "$STUB/commands"
-    grep -q -- '--kernel light --compile-only --arch sm_89 --timeout 120 --no-bound' "$STUB/commands"
 }
 
 @test "infeasible, broken, timed out and not run are different answers" {

@@ -9,6 +9,7 @@ make_half_gpu() {
     executable "$FA_BENCH" <<'STUB_END'
 #!/usr/bin/env bash
 set -eu
+[[ -z ${FA_GPU_GATE:-} ]] || flock -s "$FA_GPU_GATE" true
 [[ $* != *--runs* || $* == *--select* ]] || echo "$*" >>"$STUB/commands"
 if [[ $* == *--runs* && $* == *--bound* && -e $STUB/bound ]]; then
     "$REAL_BENCH" "$@" | jq -c --argjson us "$(<"$STUB/bound")" '

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -129,16 +130,26 @@ TEST(any_number_check_at_once)
     forget(bus);
 }
 
+/* As a gate, the lock of the one keeps whoever wants the other waiting. */
 TEST(another_gpu_is_another_lock)
 {
-    char first[32];
+    char first[32], gate[64];
     snprintf(first, sizeof first, "%s", bus_of_this_test("a"));
     const char *second = bus_of_this_test("b");
     other a = start(first, FA_GPU_LOCK_EXCLUSIVE), b = start(second, FA_GPU_LOCK_EXCLUSIVE);
     assert_true(has_the_lock(&a, AT_LAST_MS));
     assert_true(has_the_lock(&b, AT_LAST_MS));
-    end(&a);
     end(&b);
+    snprintf(gate, sizeof gate, "/tmp/fa_bench-%s.lock", first);
+    setenv("FA_GPU_GATE", gate, 1);
+    other gated = start(second, FA_GPU_LOCK_SHARED);
+    assert_false(has_the_lock(&gated, A_WHILE_MS));
+    assert_true(is_taken(second));
+    end(&a);
+    assert_true(has_the_lock(&gated, AT_LAST_MS));
+    assert_false(is_taken(second));
+    end(&gated);
+    unsetenv("FA_GPU_GATE");
     forget(first);
     forget(second);
 }

@@ -68,6 +68,23 @@ FRESH(a_long_launch_needs_no_untimed_one_before)
     assert_int_equal(gpu.last[1].warmup_launches, 0);
 }
 
+FRESH(where_two_rounds_do_not_fit_nothing_is_timed_against_itself)
+{
+    for (int fit = 0; fit < 2; fit++) {
+        fake_gpu_make(&gpu, 10000.0, 11000.0);
+        gpu.wall_s = 0.01;
+        options.max_time = fit ? 0.165 : 0.1; /* a round of four and four samples takes 0.08 s */
+        const fa_paired c = paired_ok();
+        assert_true(c.blocks == 2 && isinf(c.aa_noise) && !c.accepted);
+        near(c.ratio, 1.1, 1e-9);
+        const int wanted[8] = {0, 1, 1, 0, fit ? 0 : 1, 0, 0, fit ? 0 : 1};
+        bool found = false;
+        for (int start = 0; start < 32; start++)
+            found |= memcmp(&gpu.log[start], wanted, sizeof wanted) == 0;
+        assert_true(found);
+    }
+}
+
 /* The other side is slower in seven blocks of thirteen, in turn, and equal in the others. */
 static double two_minded(fake_gpu *g, int kernel, long n)
 {
