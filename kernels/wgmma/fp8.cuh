@@ -256,6 +256,40 @@ __device__ __forceinline__ void value_tile(consumer_state &c, unsigned v, const 
     }
 }
 
+/* raise_maxima, of scores as integers, which Hopper compares three at a time. Of negative ones alone that is the least:
+ * then they are compared as floats. */
+__device__ __forceinline__ void raise_maxima_by_bits(const float (&s)[N / 8][4], float (&m)[2], float (&alpha)[2],
+                                                     float scale_log2)
+{
+    int largest[2][2];
+#pragma unroll
+    for (int t = 0; t < N / 8; ++t)
+#pragma unroll
+        for (int h = 0; h < 2; ++h) {
+            const int a = __float_as_int(s[t][2 * h]), b = __float_as_int(s[t][2 * h + 1]);
+            largest[h][t % 2] = t < 2 ? max(a, b) : max(max(largest[h][t % 2], a), b);
+        }
+    float most[2];
+#pragma unroll
+    for (int h = 0; h < 2; ++h)
+        most[h] = quad_max(__int_as_float(max(largest[h][0], largest[h][1])));
+    if (__any_sync(ALL_LANES, (__float_as_int(most[0]) | __float_as_int(most[1])) < 0)) {
+#pragma unroll
+        for (int h = 0; h < 2; ++h) {
+#pragma unroll
+            for (int i = 0; i < N / 4; ++i)
+                most[h] = fmaxf(most[h], s[i / 2][2 * h + i % 2]);
+            most[h] = quad_max(most[h]);
+        }
+    }
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+        const float next = fmaxf(m[h], most[h] * scale_log2);
+        alpha[h] = exp2_approx(m[h] - next);
+        m[h] = next;
+    }
+}
+
 /* P = exp2(S - maximum + P_EXPONENT) as bytes, without exponentials. An E4M3 byte is 8 log2 of its number plus 56, less
  * what a mantissa is below its logarithm, at most 0.69: MIDDLE makes P right in the mean. As subnormal halves these are
  * integers: the conversion rounds them, and those below 0 become 0. */
@@ -263,10 +297,10 @@ __device__ __forceinline__ void probabilities_by_bits(consumer_state &c, const f
 {
     constexpr float MIDDLE = 0.46f, UNIT = 1.0f / (1 << 24);
     const float factor = 8.0f * UNIT * scale_log2;
-    raise_maxima(s, c.m, c.alpha, scale_log2);
+    raise_maxima_by_bits(s, c.m, c.alpha, scale_log2);
 #pragma unroll
     for (int i = 0; i < N / 8; ++i) {
-        const float term = fmaf(P_EXPONENT - c.m[i % 2], 8.0f * UNIT, (56.0f - MIDDLE) * UNIT);
+        const float term = fmaf(c.m[i % 2], -8.0f * UNIT, (8.0f * P_EXPONENT + 56.0f - MIDDLE) * UNIT);
         unsigned two[2];
 #pragma unroll
         for (int j = 0; j < 2; ++j) {
