@@ -44,8 +44,16 @@ __device__ __forceinline__ bool is_masked(const fa_params &p, const query_tile &
     return key0 < all.first || key0 + keys > all.end || HAS_BIAS || HAS_MASK;
 }
 
-/* Raises m, the largest score so far in log2 units, by a tile of scores. alpha: the factor of what has been summed.
- * Four maxima a row: dependent instructions would wait. */
+/* Raises m, the largest score so far of a row in log2 units, by the most of a tile. alpha: the factor of what has been
+ * summed. */
+__device__ __forceinline__ void raise_maximum(float most, float &m, float &alpha, float scale_log2)
+{
+    const float next = fmaxf(m, most * scale_log2);
+    alpha = exp2_approx(m - next);
+    m = next;
+}
+
+/* raise_maximum of two rows by a tile of scores. Four maxima a row: dependent instructions would wait. */
 template <int TILES>
 __device__ __forceinline__ void raise_maxima(const float (&s)[TILES][4], float (&m)[2], float (&alpha)[2],
                                              float scale_log2)
@@ -62,9 +70,7 @@ __device__ __forceinline__ void raise_maxima(const float (&s)[TILES][4], float (
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
         const float most = fmaxf(fmaxf(largest[h][0], largest[h][1]), fmaxf(largest[h][2], largest[h][3]));
-        const float next = fmaxf(m[h], quad_max(most) * scale_log2);
-        alpha[h] = exp2_approx(m[h] - next);
-        m[h] = next;
+        raise_maximum(quad_max(most), m[h], alpha[h], scale_log2);
     }
 }
 

@@ -283,11 +283,8 @@ __device__ __forceinline__ void raise_maxima_by_bits(const float (&s)[N / 8][4],
         }
     }
 #pragma unroll
-    for (int h = 0; h < 2; ++h) {
-        const float next = fmaxf(m[h], most[h] * scale_log2);
-        alpha[h] = exp2_approx(m[h] - next);
-        m[h] = next;
-    }
+    for (int h = 0; h < 2; ++h)
+        raise_maximum(most[h], m[h], alpha[h], scale_log2);
 }
 
 /* P = exp2(S - maximum + P_EXPONENT) as bytes, without exponentials. An E4M3 byte is 8 log2 of its number plus 56, less
