@@ -253,7 +253,7 @@ compiles=1
 [[ ! -v processes[compile] ]] || run_stage compile || compiles=0
 if [[ $compiles -eq 0 && -v processes[gpu] ]]; then
     end_process gpu
-    : | tee "$work/gpu.list" >"$work/gpu.jsonl"
+    : >"$work/gpu.list"
 fi
 [[ -z ${gate:-} ]] || flock -u "$gate" # the race detector takes longest: the GPU need not wait
 take race compile gpu

@@ -44,8 +44,8 @@ __device__ __forceinline__ bool is_masked(const fa_params &p, const query_tile &
     return key0 < all.first || key0 + keys > all.end || HAS_BIAS || HAS_MASK;
 }
 
-/* Raises m, the largest score so far of a row in log2 units, by the most of a tile. alpha: the factor of what has been
- * summed. */
+/* m: the largest score of a row so far, in log2 units. most: the largest of a tile. alpha: the factor that rescales the
+ * sums so far. */
 __device__ __forceinline__ void raise_maximum(float most, float &m, float &alpha, float scale_log2)
 {
     const float next = fmaxf(m, most * scale_log2);

@@ -189,7 +189,7 @@ __device__ __forceinline__ void consume_tiles(const shared_layout &at, const fa_
                 score_tile(s, q, k, next - 1);
                 if (lane == 0)
                     mbarrier_arrive(at.k_empty(stage));
-                const bool masked =
+                const bool masked = /* no lengths, windows or chunks here: without the causal mask only the last tile */
                     FA_CAUSAL ? is_masked(p, w.tile, w.tile.row0 + warp_row, 16, key0, N) : key0 + N > p.seq_kv;
                 if (masked || CHANGES_SCORES) /* the lane again: kept over the loop, it would spill */
                     finish_scores(s, p, w.tile, scores, w.tile.row0 + warp_row + reload_thread_index() % 32 / 4,
