@@ -16,18 +16,15 @@ static fa_status dump_gradients(const fa_session *s, const fa_tensors *tensors, 
 {
     const fa_problem *p = s->problem;
     const char *folder = s->options->dump;
-    const uint16_t *of[FA_GRADS];
-    for (int32_t tensor = 0; tensor < FA_GRADS; tensor++)
-        of[tensor] = s->output + fa_gradient_offset(p, tensor);
+    const int32_t *const shapes[] = {q_shape, k_shape, v_shape};
     FA_TRY(fa_npy_write(folder, "o", p->dtype, tensors->o, o_shape, why));
     FA_TRY(fa_npy_write(folder, "dout", p->dtype, tensors->dout, o_shape, why));
     FA_TRY(fa_npy_write_fp32(folder, "lse", tensors->lse, q_shape, why));
-    FA_TRY(fa_npy_write(folder, "dq", p->dtype, of[FA_GRAD_DQ], q_shape, why));
-    FA_TRY(fa_npy_write(folder, "dk", p->dtype, of[FA_GRAD_DK], k_shape, why));
-    FA_TRY(fa_npy_write(folder, "dv", p->dtype, of[FA_GRAD_DV], v_shape, why));
+    const uint16_t *of = s->output;
+    for (int32_t i = FA_GRAD_DQ; i < FA_GRAD_DSINKS; i++, of = s->output + fa_gradient_offset(p, i))
+        FA_TRY(fa_npy_write(folder, fa_gradient_name(i), p->dtype, of, shapes[i], why));
     const int32_t heads[3] = {1, 1, p->heads};
-    return p->sinks ? fa_npy_write_fp32(folder, "dsinks", (const float *)(const void *)of[FA_GRAD_DSINKS], heads, why)
-                    : FA_PASS;
+    return p->sinks ? fa_npy_write_fp32(folder, "dsinks", (const float *)(const void *)of, heads, why) : FA_PASS;
 }
 
 static fa_status dump(const fa_session *s, const fa_tensors *tensors, fa_reason *why)

@@ -5,8 +5,8 @@
 
 /* For every seed: draw inputs (check/draw.h; for a library the requested ones), launch on a NaN-filled output, compare
  * guards, gaps and inputs, judge the output against each reference of --check, and with --lse the log-sum-exp against
- * FP64. For the first seed also launch fa_check_repeats times more and compare bit by bit, on the emulator under each
- * schedule in turn, greedy first; not for kernels that declare themselves nondeterministic. A library is a reference
+ * FP64. For the first seed also launch fa_check_repeats times more and compare (check/repeats.h), on the emulator under
+ * each schedule in turn, greedy first. A library is a reference
  * only where its own result passes the rules on this input; `missing` says why it does not. FA_NOT_RUN when there is no
  * reference left or the emulator does not model the kernel, FA_WRONG with the failure, FA_ERROR when a launch on a GPU
  * faults. The tensors of a seed as asked stay in the buffers. */

@@ -14,7 +14,7 @@
 
 enum { PLAIN_ROWS = 8 }; /* of a block of plain.cu */
 
-const char *fa_device_reference_name(const fa_device_reference *other) { return other->plain ? "plain" : "cublas"; }
+static const char *name_of(const fa_device_reference *other) { return other->plain ? "plain" : "cublas"; }
 
 void fa_device_reference_close(fa_device *device, fa_device_reference *other)
 {
@@ -32,8 +32,7 @@ static void drop(fa_device *device, fa_device_reference *other, const char *reas
 {
     const size_t used = strlen(missing);
     fa_device_reference_close(device, other);
-    snprintf(missing + used, FA_MISSING_SIZE - used, "%s%s: %.240s", used > 0 ? "; " : "",
-             fa_device_reference_name(other), reason);
+    snprintf(missing + used, FA_MISSING_SIZE - used, "%s%s: %.240s", used > 0 ? "; " : "", name_of(other), reason);
 }
 
 static const fa_kernel_row *library_row(void)
@@ -231,7 +230,7 @@ fa_status fa_device_reference_run(const fa_candidate *candidate, bool as_asked, 
         return FA_PASS;
     }
     if (status != FA_PASS)
-        return fa_refuse(why, status, "the %s reference: %s", fa_device_reference_name(other), inner.text);
+        return fa_refuse(why, status, "the %s reference: %s", name_of(other), inner.text);
     FA_TRY((other->plain ? take_plain : take_library)(candidate, other, kept, &wrong, why));
     if (wrong.text[0] == '\0')
         return FA_PASS;

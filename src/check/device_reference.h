@@ -22,7 +22,6 @@ typedef struct fa_device_reference {
 /* The plain reference where nobody asked for it: a few seconds on an H100. */
 #define FA_PLAIN_WORK_MOST (1ll << 44)
 
-const char *fa_device_reference_name(const fa_device_reference *other); /* "cublas", "plain" */
 /* Once, however often it is called; `on` says whether it can be asked. */
 void fa_device_reference_open(const fa_candidate *candidate, fa_device_reference *other, char missing[FA_MISSING_SIZE]);
 void fa_device_reference_close(fa_device *device, fa_device_reference *other);

@@ -293,8 +293,9 @@ static fa_status ask_plain_gradients(fa_session *s, fa_reason *why)
     return ask(s, &s->plain, asks(s, FA_REFERENCE_PLAIN) ? s->result->missing : unsaid, why);
 }
 
-fa_status fa_judge_gradients(fa_session *s, const uint16_t *output, fa_reason *why)
+static fa_status judge_gradients(fa_session *s, fa_reason *why)
 {
+    const uint16_t *output = s->output;
     fa_kept *kept = s->kept;
     fa_status status = FA_PASS;
     fa_session_gpu_lock(s, FA_GPU_LOCK_NONE);
@@ -337,7 +338,7 @@ fa_status fa_judge_all(fa_session *s, fa_reason *why)
     fa_kept *kept = s->kept;
     fa_session_gpu_lock(s, FA_GPU_LOCK_NONE);
     if (s->problem->backward)
-        return fa_judge_gradients(s, s->output, why);
+        return judge_gradients(s, why);
     fa_judge_need_rows(s);
     kept->reference.unit = ldexp(1.0, s->draw->v_power);
     kept->reference.tensors = &kept->tensors;

@@ -1,4 +1,4 @@
-/* Launches that are repeated on the same inputs: the same bits every time. */
+/* Launches that are repeated on the same inputs: the same bits every time, or judged like the first. */
 #pragma once
 
 #include "base/status.h"
@@ -8,7 +8,8 @@
 int32_t fa_check_repeats(const fa_problem *problem, bool emulated);
 /* Chooses the emulator's schedule of the next launches. Returns its name; "" on a GPU. */
 const char *fa_repeats_vary(fa_session *s, int32_t variation, char word[32]);
-/* More launches on the same inputs give the same bits; on the emulator in other orders of the threads. */
+/* More launches on the same inputs give the same bits; on the emulator in other orders of the threads. Other bits of a
+ * kernel that declares itself nondeterministic, and of gradients without --deterministic, must pass the rules. */
 fa_status fa_repeats_check(fa_session *s, fa_reason *why);
 
 /* Of a launch: the output, and the log-sum-exp if there is one. */

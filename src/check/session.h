@@ -16,7 +16,7 @@ typedef struct fa_check_result {
     int32_t seeds; /* that were checked */
     double atol, rtol;
     bool loosened;     /* atol or rtol other than fa_rule_tolerance */
-    int32_t repeats;   /* launches that were compared bit by bit */
+    int32_t repeats;   /* launches that were compared with the first: bit by bit, or by the rules (repeats.h) */
     int32_t schedules; /* emulator schedules with launches: a bit for each fa_schedule */
     int32_t draw_count;
     fa_draw draws[FA_DRAWS_MAX];

@@ -108,7 +108,8 @@ static fa_status draw(const fa_options *options, fa_lengths *lengths, fa_reason 
     return FA_PASS;
 }
 
-fa_status fa_lengths_place(fa_lengths *lengths, bool gaps, fa_reason *why)
+/* Starts for the lengths, with a gap of 1 to 7 rows after each sequence or without. At least one row is stored. */
+static fa_status place(fa_lengths *lengths, bool gaps, fa_reason *why)
 {
     int64_t q = 0, kv = 0;
     for (int32_t b = 0; b < lengths->count; b++) {
@@ -140,7 +141,7 @@ fa_status fa_lengths_make(const fa_options *options, fa_lengths *lengths, fa_rea
         FA_TRY(read_list(text, lengths, why));
     if (fa_lengths_largest(lengths->q, lengths->count) == 0)
         return fa_refuse(why, FA_USAGE, "--lengths: no sequence has a query");
-    return fa_lengths_place(lengths, options->strides == FA_STRIDES_PADDED, why);
+    return place(lengths, options->strides == FA_STRIDES_PADDED, why);
 }
 
 void fa_lengths_vary(const fa_lengths *asked, int32_t variant, fa_lengths *varied)

@@ -16,9 +16,6 @@ typedef struct fa_lengths {
  * that start with # are skipped) or "draw" (options->batch of them up to --seq and --seq-kv, from --seed). With padded
  * strides there are gaps. FA_USAGE says what is wrong. */
 fa_status fa_lengths_make(const fa_options *options, fa_lengths *lengths, fa_reason *why);
-/* Starts for the lengths, with a gap of 1 to 7 rows after each sequence or without. At least one row is stored.
- * FA_USAGE beyond 2^31 - 1 rows. */
-fa_status fa_lengths_place(fa_lengths *lengths, bool gaps, fa_reason *why);
 /* Other lengths in the same memory: shorter sequences at the same starts, or, every second `variant`, the lengths in
  * reverse order. */
 void fa_lengths_vary(const fa_lengths *asked, int32_t variant, fa_lengths *varied);

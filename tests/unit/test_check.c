@@ -66,6 +66,7 @@ typedef enum {
     WAY_DV_OFF,      /* gradients: one element of dV */
     WAY_DK_JITTER,   /* later launches differ in the last bit of one of dK */
     WAY_DK_ADDS,     /* they add to what the first one left in dK */
+    WAY_DSINKS_ON_NAN,
 } way;
 
 struct fa_kernel {
@@ -278,6 +279,8 @@ static void compute_gradients(const fa_kernel *kernel, const fa_params *p)
     const fa_problem *problem = &kernel->problem;
     CLEANUP(fa_tensors_free) fa_tensors tensors = tensors_of(p);
     tensors.dout = dense(p->dout, p->grad_stride[0], p->batch, p->heads, p->seq_q, p->dim);
+    if (problem->sinks)
+        tensors.scores.sinks = memcpy(fa_alloc((size_t)p->heads * 4), p->sinks, (size_t)p->heads * 4);
     FREED double *forward = fa_gradients_forward(problem, &tensors);
     fa_gradients_give(problem, forward, &tensors);
     CLEANUP(fa_gradients_free) fa_gradients every = fa_gradients_make(problem, &tensors, forward, 64, 64, 1);
@@ -294,6 +297,13 @@ static void compute_gradients(const fa_kernel *kernel, const fa_params *p)
             assert_true(*to == (kernel->clear ? 0 : 0xFFFF) || (kernel->launches == 2 && *to == (value ^ 0x8000)));
             *to = value;
         }
+    }
+    for (int32_t head = 0; problem->sinks && head < p->heads; head++) {
+        const float value = (float)every.of[FA_GRAD_DSINKS].exact[head];
+        const bool numbers = kernel->launches == 2 && p->dsinks[head] == -value;
+        assert_true(isnan(p->dsinks[head]) || numbers);
+        if (kernel->way != WAY_DSINKS_ON_NAN || !numbers)
+            p->dsinks[head] = value;
     }
     if (kernel->way == WAY_DK_JITTER && kernel->launches > 1)
         of[1][3] ^= 1;
@@ -647,13 +657,19 @@ TEST(every_fault_fails_against_every_reference)
         }
 }
 
+/* Then the rules judge every repeat. */
 TEST(jitter_may_be_declared)
 {
-    setup *s = make(WAY_JITTER, WAY_LIBRARY);
-    s->candidate.nondeterministic = true;
-    assert_int_equal(check(s), FA_PASS);
-    assert_int_equal(s->result.repeats, 0);
-    assert_string_equal(s->result.unrepeated, "the kernel says that its results may differ");
+    const way ways[] = {WAY_JITTER, WAY_LSE_JITTER, WAY_ON_NAN, WAY_LSE_ON_NAN, WAY_FIRST_ONLY};
+    const char *const words[] = {"", "", "the first was right", "is wrong, the first was right",
+                                 "launch 2 on the same inputs is wrong, the first was right"};
+    for (int i = 0; i < 5; i++) {
+        setup *s = make(ways[i], WAY_LIBRARY);
+        s->candidate.nondeterministic = s->spec.lse = true;
+        ends(s, i < 2 ? FA_PASS : FA_WRONG, words[i]);
+        assert_int_equal(s->result.repeats, i < 2 ? 10 : 1);
+        assert_string_equal(s->result.unrepeated, "");
+    }
 }
 
 TEST(the_first_element_is_compared)
@@ -712,6 +728,11 @@ TEST(repeats_follow_from_the_problem)
         assert_int_equal(fa_check_repeats(&cases[i].problem, true), cases[i].emulated);
         assert_int_equal(fa_check_repeats(&cases[i].problem, false), 10);
     }
+    setup *s = make(WAY_GOOD, WAY_NO_LIBRARY);
+    fa_session none = {.candidate = &s->candidate, .problem = &cases[4].problem, .result = &s->result};
+    s->device.sample = NULL;
+    assert_int_equal(fa_repeats_check(&none, &s->why), FA_PASS);
+    assert_string_equal(s->result.unrepeated, "more than 2^32 multiply-adds on the emulator");
 }
 
 TEST(a_missing_library_is_said)
@@ -819,7 +840,6 @@ TEST(a_row_beside_the_sample_is_found)
     s->problem = s->kernel.problem = (fa_problem){1, 1, 1, 4096, 4400, 64, true, 0.125f};
     s->options.dist = FA_DIST_OUTLIER;
     s->options.seeds = 1;
-    s->candidate.nondeterministic = true; /* one launch */
     s->options.check = FA_REFERENCE_CPU | FA_REFERENCE_PLAIN;
     int64_t count, *rows = fa_choose_rows(&s->problem, 32, 42, &count);
     assert_in_range(count, 100, 4000);
@@ -1161,21 +1181,25 @@ TEST(repeats_of_gradients_are_judged)
     const struct {
         way way;
         bool deterministic;
+        int32_t apart;
         fa_status status;
         const char *words;
-    } cases[] = {{WAY_GOOD, true, FA_PASS, ""},
-                 {WAY_DK_JITTER, false, FA_PASS, ""},
-                 {WAY_DK_JITTER, true, FA_WRONG, "dk: not deterministic: launch 2"},
-                 {WAY_DK_ADDS, false, FA_WRONG, "launch 2 on the same inputs is wrong, the first was right"}};
+    } cases[] = {
+        {WAY_GOOD, true, -1, FA_PASS, ""},
+        {WAY_DK_JITTER, false, FA_GRAD_DK, FA_PASS, ""},
+        {WAY_DK_JITTER, true, -1, FA_WRONG, "dk: not deterministic: launch 2"},
+        {WAY_DK_ADDS, false, FA_GRAD_DK, FA_WRONG, "launch 2 on the same inputs is wrong, the first was right"},
+        {WAY_DSINKS_ON_NAN, true, -1, FA_WRONG, "dsinks: not deterministic: launch 2"},
+        {WAY_DSINKS_ON_NAN, false, FA_GRAD_DSINKS, FA_WRONG, "; before it the output held the first one's numbers"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         setup *s = make(cases[i].way, WAY_NO_LIBRARY);
-        s->problem = s->kernel.problem =
-            (fa_problem){2, 2, 1, 10, 20, 32, true, 0.25f, .backward = true, .deterministic = cases[i].deterministic};
+        s->problem = s->kernel.problem = (fa_problem){
+            2, 2, 1, 10, 20, 32, true, 0.25f, .backward = true, .sinks = true, .deterministic = cases[i].deterministic};
         s->options.check = FA_REFERENCE_CPU;
         s->options.seeds = 1;
         ends(s, cases[i].status, cases[i].words);
-        for (int32_t tensor = 0; tensor < 3; tensor++) {
-            const bool apart = tensor == FA_GRAD_DK && cases[i].way != WAY_GOOD && !cases[i].deterministic;
+        for (int32_t tensor = 0; tensor < FA_GRADS; tensor++) {
+            const bool apart = tensor == cases[i].apart;
             assert_int_equal(s->result.gradients[tensor].repeats_max_abs > 0, apart);
         }
     }
@@ -1314,10 +1338,9 @@ TEST(gradients_are_dumped)
     char folder[] = "/tmp/fa_check_XXXXXX";
     assert_non_null(mkdtemp(folder));
     setup *s = make(WAY_GOOD, WAY_NO_LIBRARY);
-    s->problem = s->kernel.problem = (fa_problem){2, 2, 1, 10, 20, 32, true, 0.25f, .backward = true};
-    s->problem.sinks = true;
+    s->problem = s->kernel.problem = (fa_problem){2, 2, 1, 10, 20, 32, true, 0.25f, .backward = true, .sinks = true};
     s->options.dump = folder;
-    assert_int_equal(check(s), FA_WRONG); /* the kernel does not know of sinks */
+    assert_int_equal(check(s), FA_PASS);
     for (int i = 0; i < 11; i++) {
         FREED char *path = fa_format("%s/%s.npy", folder, names[i]), *file = NULL;
         size_t size;

@@ -84,7 +84,7 @@ float fa_emu_widen(uint16_t bits, bool bf16)
     return (float)half;
 }
 
-float fa_emu_element_value(uint16_t bits, uint8_t type)
+static float element_value(uint16_t bits, uint8_t type)
 {
     return fa_ptx_is_fp8(type) ? fa_ptx_fp8_value(bits, type) : fa_emu_widen(bits, type == FA_PTX_BF16);
 }
@@ -94,7 +94,7 @@ void fa_emu_register_of_a(int lane, int r, uint32_t word, uint8_t type, float si
     const int elements = fa_ptx_is_fp8(type) ? 4 : 2, bits = 32 / elements, depth = 8 * elements;
     float *row = to + (r % 2 * 8 + lane / 4) * depth + r / 2 * depth / 2 + lane % 4 * elements;
     for (int h = 0; h < elements; h++)
-        row[h] = sign * fa_emu_element_value((uint16_t)(word >> (bits * h) & fa_ptx_mask((unsigned)bits)), type);
+        row[h] = sign * element_value((uint16_t)(word >> (bits * h) & fa_ptx_mask((unsigned)bits)), type);
 }
 
 static inline __attribute__((always_inline)) void widen_chunk(const fa_emu_operand *o, const unsigned char *chunk,
@@ -104,7 +104,7 @@ static inline __attribute__((always_inline)) void widen_chunk(const fa_emu_opera
     _Float16 halves[CHUNK_ELEMENTS];
     if (fa_ptx_is_fp8(o->type)) {
         for (int i = 0; i < 2 * CHUNK_ELEMENTS; i++)
-            to[i * step] = sign * fa_emu_element_value(chunk[i], o->type);
+            to[i * step] = sign * element_value(chunk[i], o->type);
         return;
     }
     memcpy(bits, chunk, sizeof bits);

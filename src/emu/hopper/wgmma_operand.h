@@ -31,5 +31,3 @@ void fa_emu_register_of_a(int lane, int r, uint32_t word, uint8_t type, float si
 void fa_emu_multiply(fa_emu_product *product, const float *b);
 
 float fa_emu_widen(uint16_t bits, bool bf16);
-/* An element of F16, BF16, E4M3 or E5M2. */
-float fa_emu_element_value(uint16_t bits, uint8_t type);
