@@ -24,6 +24,28 @@ __device__ __forceinline__ void put(const fa_params &p, int i, unsigned word)
 /* Small whole numbers: products and sums of them are exact in any order. */
 __device__ __forceinline__ int small(int i) { return i * 37 % 13 - 6; }
 
+/* A drawn byte that is a number as E4M3 and as E5M2, of any size; what it is as E4M3. */
+__device__ __forceinline__ unsigned drawn_byte(int i)
+{
+    const unsigned bits = (i + 1) * 2654435761u >> 11 & 0xff;
+    return (bits & 0x7c) == 0x7c ? 0 : bits;
+}
+__device__ __forceinline__ double e4m3_value(unsigned bits)
+{
+    return 256.0 * __half2float(__ushort_as_half((bits & 0x80) << 8 | (bits & 0x7f) << 7));
+}
+
+/* A sum as tensor cores make it of FP8: each addend loses less than 2^-13 of the largest, or of a sum so far. */
+struct truncated_sum {
+    double exact, largest;
+    int addends;
+    __device__ __forceinline__ void add(double x)
+    {
+        exact += x, largest = fmax(largest, fmax(fabs(x), fabs(exact))), ++addends;
+    }
+    __device__ __forceinline__ bool allows(double sum) const { return fabs(sum - exact) <= addends * largest / 8192; }
+};
+
 /* Several cases to a file: a line that begins with CASE(name begins one, and run_case<CASES>() after the last runs the
  * one of a number, between the statements `first` and `last`; the first case has 0. CASES: how many stand above, from
  * the overload with the highest rank (NVRTC has no __COUNTER__). */

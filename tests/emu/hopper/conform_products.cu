@@ -1,5 +1,6 @@
 /* Conformance of wgmma: layouts of A and B in shared memory and registers, both majors, every swizzle, FP16, BF16 and
- * FP8, FP16 accumulators, scale and signs. Elements are small whole numbers, so that every sum is exact. */
+ * FP8, FP16 accumulators, scale and signs. Elements are small whole numbers, so that every sum is exact. E4M3 has drawn
+ * ones of any size, too, whose sums are truncated. */
 #include "hopper.cuh"
 
 enum { NONE = 0, S128 = 1, S64 = 2, S32 = 3 };
@@ -58,9 +59,9 @@ __device__ void fill_operand(unsigned char *to_s, int layout, bool transposed, i
 
 #define SS(types, d, a, b, scale, sa, sb, ta, tb)                                                                 \
     asm volatile("{.reg .pred p; setp.ne.b32 p, %10, 0; wgmma.mma_async.sync.aligned.m64n16k16." types " "        \
-                 "{%0, %1, %2, %3, %4, %5, %6, %7}, %8, %9, p, " #sa ", " #sb ", " #ta ", " #tb ";}"              \
+                 "{%0, %1, %2, %3, %4, %5, %6, %7}, %8, %9, p, %11, %12, %13, %14;}"                              \
                  : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]) \
-                 : "l"(a), "l"(b), "r"(scale))
+                 : "l"(a), "l"(b), "r"(scale), "n"(sa), "n"(sb), "n"(ta), "n"(tb))
 #define RS(types, d, r, b, scale, tb)                                                                             \
     asm volatile("{.reg .pred p; setp.ne.b32 p, %13, 0; wgmma.mma_async.sync.aligned.m64n16k16." types " "        \
                  "{%0, %1, %2, %3, %4, %5, %6, %7}, {%8, %9, %10, %11}, %12, p, 1, 1, " #tb ";}"                  \
@@ -90,18 +91,10 @@ __device__ void shared_operands(const fa_params &p, unsigned char *s_b, unsigned
     if (t < 128) {
         const u64 a = describe(LAYOUT, TA, 64, s), b = describe(LAYOUT == S128 && TB ? S32 : LAYOUT, TB, 16, s + 8192);
         WG_FENCE();
-        if constexpr (BF16 && TA && TB)
-            SS("f32.bf16.bf16", d, a, b, 1, 1, 1, 1, 1);
-        else if constexpr (BF16)
-            SS("f32.bf16.bf16", d, a, b, 1, 1, 1, 0, 0);
-        else if constexpr (TA && TB)
-            SS("f32.f16.f16", d, a, b, 1, 1, 1, 1, 1);
-        else if constexpr (TA)
-            SS("f32.f16.f16", d, a, b, 1, 1, 1, 1, 0);
-        else if constexpr (TB)
-            SS("f32.f16.f16", d, a, b, 1, 1, 1, 0, 1);
+        if constexpr (BF16)
+            SS("f32.bf16.bf16", d, a, b, 1, 1, 1, TA, TB);
         else
-            SS("f32.f16.f16", d, a, b, 1, 1, 1, 0, 0);
+            SS("f32.f16.f16", d, a, b, 1, 1, 1, TA, TB);
         WG_FINISH();
         check(p, d, t, 1, 3, 0);
     }
@@ -150,12 +143,12 @@ __device__ __forceinline__ unsigned byte_of(int value, bool e5m2)
     return half >> 8 & 0x80 | (rest == 0 ? 0 : e5m2 ? rest >> 8 : (rest >> 7) - (8 << 3));
 }
 
-__device__ __forceinline__ int byte_product(int row, int column)
+template <bool DRAWN>
+__device__ __forceinline__ double byte_product(int row, int column, int k)
 {
-    int sum = 0;
-    for (int k = 0; k < 32; k++)
-        sum += value_a(row, k) * value_b(column, k);
-    return sum;
+    if (DRAWN)
+        return e4m3_value(drawn_byte(row * 32 + k)) * e4m3_value(drawn_byte((64 + column) * 32 + k));
+    return value_a(row, k) * value_b(column, k);
 }
 
 #define BYTES(types, a_text, b_at, d, ...)                                                                        \
@@ -164,14 +157,14 @@ __device__ __forceinline__ int byte_product(int row, int column)
                  : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]) \
                  : __VA_ARGS__)
 
-template <int LAYOUT>
+template <int LAYOUT, bool DRAWN>
 __device__ void bytes(const fa_params &p, unsigned char *s_b, unsigned s, int t)
 {
     for (int i = t; i < 80 * 32; i += THREADS) {
         const bool is_a = i < 64 * 32;
         const int row = is_a ? i / 32 : i / 32 - 64, k = i % 32;
         (is_a ? s_b : s_b + 8192)[place(LAYOUT, false, is_a ? 64 : 16, row, k / 2) + k % 2] =
-            (unsigned char)byte_of(is_a ? value_a(row, k) : value_b(row, k), !is_a);
+            (unsigned char)(DRAWN ? drawn_byte(i) : byte_of(is_a ? value_a(row, k) : value_b(row, k), !is_a));
     }
     FENCE_ASYNC();
     __syncthreads();
@@ -180,19 +173,30 @@ __device__ void bytes(const fa_params &p, unsigned char *s_b, unsigned s, int t)
         unsigned r[4] = {0, 0, 0, 0};
         for (int i = 0; i < 8; i++)
             d[i] = e[i] = 3.0f;
-        for (int i = 0; i < 16; i++)
-            r[i / 4] |=
-                byte_of(value_a(t / 32 * 16 + t % 32 / 4 + 8 * (i / 4 % 2), i / 8 * 16 + 4 * (t % 4) + i % 4), true)
-                << 8 * (i % 4);
+        for (int i = 0; i < 16; i++) {
+            const int row = t / 32 * 16 + t % 32 / 4 + 8 * (i / 4 % 2), k = i / 8 * 16 + 4 * (t % 4) + i % 4;
+            r[i / 4] |= (DRAWN ? drawn_byte(row * 32 + k) : byte_of(value_a(row, k), true)) << 8 * (i % 4);
+        }
         const u64 a = describe(LAYOUT, false, 64, s), b = describe(LAYOUT, false, 16, s + 8192);
         WG_FENCE();
-        BYTES("f32.e4m3.e5m2", "%8", "%9", d, "l"(a), "l"(b));
-        BYTES("f32.e5m2.e5m2", "{%8, %9, %10, %11}", "%12", e, "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3]), "l"(b));
+        if constexpr (DRAWN) {
+            BYTES("f32.e4m3.e4m3", "%8", "%9", d, "l"(a), "l"(b));
+            BYTES("f32.e4m3.e4m3", "%8", "%9", d, "l"(a), "l"(b));
+            BYTES("f32.e4m3.e4m3", "{%8, %9, %10, %11}", "%12", e, "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3]), "l"(b));
+        } else {
+            BYTES("f32.e4m3.e5m2", "%8", "%9", d, "l"(a), "l"(b));
+            BYTES("f32.e4m3.e5m2", "%8", "%9", d, "l"(a), "l"(b));
+            BYTES("f32.e5m2.e5m2", "{%8, %9, %10, %11}", "%12", e, "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3]), "l"(b));
+        }
         WG_FINISH();
-        for (int i = 0; i < 8; i++) {
-            const int row = t / 32 * 16 + t % 32 / 4 + 8 * (i / 2 % 2), column = 8 * (i / 4) + 2 * (t % 4) + i % 2;
-            EXPECT(d[i] == (float)(byte_product(row, column) + 3) && e[i] == d[i]);
-            put(p, 3 * 1024 + t * 8 + i, __float_as_uint(d[i] + e[i]));
+        for (int i = 0; i < 16; i++) { /* first e, one product, then d, two in a chain */
+            const int row = t / 32 * 16 + t % 32 / 4 + 8 * (i / 4 % 2), column = 8 * (i / 8) + 2 * (t % 4) + i / 2 % 2;
+            const float got = i % 2 == 0 ? e[i / 2] : d[i / 2];
+            truncated_sum sum = {3.0, 3.0, 1};
+            for (int k = 0; k < 32 * (1 + i % 2); k++)
+                sum.add(byte_product<DRAWN>(row, column, k % 32));
+            EXPECT(DRAWN ? sum.allows(got) : got == sum.exact);
+            put(p, (DRAWN ? 5 : 3) * 1024 + t * 16 + i, __float_as_uint(got));
         }
     }
     __syncthreads();
@@ -217,7 +221,8 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
     if (t < 128)
         registers_and_signs(p, s, t);
     __syncthreads();
-    bytes<NONE>(p, s_b, s, t);
-    bytes<S32>(p, s_b, s, t);
-    bytes<S128>(p, s_b, s, t);
+    bytes<NONE, false>(p, s_b, s, t);
+    bytes<S32, false>(p, s_b, s, t);
+    bytes<S128, false>(p, s_b, s, t);
+    bytes<S128, true>(p, s_b, s, t);
 }
