@@ -14,19 +14,13 @@ static inline void __mbarrier_inval(__mbarrier_t *b, FA_EMU_HERE)
     asm volatile("mbarrier.inval.shared::cta.b64 [%0];" ::"r"((unsigned)__cvta_generic_to_shared(b)) : "memory");
 }
 static inline __mbarrier_token_t __mbarrier_arrive(__mbarrier_t *b, FA_EMU_HERE) { return b->arrive(1, FA_EMU_THERE); }
-static inline bool __mbarrier_test_wait(__mbarrier_t *b, __mbarrier_token_t token, FA_EMU_HERE)
+#define __mbarrier_test_wait __mbarrier_try_wait
+#define __mbarrier_test_wait_parity __mbarrier_try_wait_parity
+static inline bool __mbarrier_try_wait(__mbarrier_t *b, __mbarrier_token_t token, uint32_t = 0, FA_EMU_HERE)
 {
     return b->try_wait(token, FA_EMU_THERE);
 }
-static inline bool __mbarrier_test_wait_parity(__mbarrier_t *b, bool parity, FA_EMU_HERE)
-{
-    return b->try_wait_parity(parity, FA_EMU_THERE);
-}
-static inline bool __mbarrier_try_wait(__mbarrier_t *b, __mbarrier_token_t token, uint32_t, FA_EMU_HERE)
-{
-    return b->try_wait(token, FA_EMU_THERE);
-}
-static inline bool __mbarrier_try_wait_parity(__mbarrier_t *b, bool parity, uint32_t, FA_EMU_HERE)
+static inline bool __mbarrier_try_wait_parity(__mbarrier_t *b, bool parity, uint32_t = 0, FA_EMU_HERE)
 {
     return b->try_wait_parity(parity, FA_EMU_THERE);
 }

@@ -31,29 +31,17 @@ FA_EMU_SIMD_U(__vcmpne, x != y ? -1 : 0)
 #undef FA_EMU_SIMD_BOTH
 #undef FA_EMU_SIMD
 
-/* DPX: the larger or smaller of numbers and sums, also not below 0. */
+/* DPX: the larger or smaller of numbers and sums. */
 #define FA_EMU_DPX(fa_T, word, which, pick, sum)                                                     \
     static inline fa_T __vi##which##3_##word(fa_T a, fa_T b, fa_T c) { return pick(pick(a, b), c); } \
     static inline fa_T __viadd##which##_##word(fa_T a, fa_T b, fa_T c) { return pick((fa_T)sum(a, b), c); }
-#define FA_EMU_DPX_RELU(fa_T, word, which, pick, sum, larger)                                              \
-    FA_EMU_DPX(fa_T, word, which, pick, sum)                                                               \
-    static inline fa_T __vi##which##_##word##_relu(fa_T a, fa_T b) { return larger(pick(a, b), (fa_T)0); } \
-    static inline fa_T __vi##which##3_##word##_relu(fa_T a, fa_T b, fa_T c)                                \
-    {                                                                                                      \
-        return larger(__vi##which##3_##word(a, b, c), (fa_T)0);                                            \
-    }                                                                                                      \
-    static inline fa_T __viadd##which##_##word##_relu(fa_T a, fa_T b, fa_T c)                              \
-    {                                                                                                      \
-        return larger(__viadd##which##_##word(a, b, c), (fa_T)0);                                          \
-    }
 static inline unsigned fa_emu_sum(unsigned a, unsigned b) { return a + b; }
-FA_EMU_DPX_RELU(int, s32, max, max, fa_emu_sum, max)
-FA_EMU_DPX_RELU(int, s32, min, min, fa_emu_sum, max)
+FA_EMU_DPX(int, s32, max, max, fa_emu_sum)
+FA_EMU_DPX(int, s32, min, min, fa_emu_sum)
 FA_EMU_DPX(unsigned, u32, max, max, fa_emu_sum)
 FA_EMU_DPX(unsigned, u32, min, min, fa_emu_sum)
-FA_EMU_DPX_RELU(unsigned, s16x2, max, __vmaxs2, __vadd2, __vmaxs2)
-FA_EMU_DPX_RELU(unsigned, s16x2, min, __vmins2, __vadd2, __vmaxs2)
+FA_EMU_DPX(unsigned, s16x2, max, __vmaxs2, __vadd2)
+FA_EMU_DPX(unsigned, s16x2, min, __vmins2, __vadd2)
 FA_EMU_DPX(unsigned, u16x2, max, __vmaxu2, __vadd2)
 FA_EMU_DPX(unsigned, u16x2, min, __vminu2, __vadd2)
-#undef FA_EMU_DPX_RELU
 #undef FA_EMU_DPX

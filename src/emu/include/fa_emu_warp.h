@@ -169,6 +169,11 @@ static inline void __threadfence_block() { fa_emu_race_fence_block(); }
 static inline void fa_emu_race_scope_block(int) {}
 static inline void __threadfence_block() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 #endif
+/* While one lives, its thread's atomics are of its block alone. */
+struct fa_emu_scope {
+    fa_emu_scope(bool block) { fa_emu_race_scope_block(block); }
+    ~fa_emu_scope() { fa_emu_race_scope_block(0); }
+};
 static inline void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 
 /* Atomics are relaxed, as on the device. */
@@ -198,10 +203,8 @@ using fa_emu_as = typename fa_emu_same<fa_T>::type;
     template <typename fa_T>                                                            \
     static inline fa_T name##_block(fa_T *address, fa_emu_as<fa_T> value, FA_EMU_HERE)  \
     {                                                                                   \
-        fa_emu_race_scope_block(1);                                                     \
-        const fa_T old = name(address, value, FA_EMU_THERE);                            \
-        fa_emu_race_scope_block(0);                                                     \
-        return old;                                                                     \
+        const fa_emu_scope of_the_block(true);                                          \
+        return name(address, value, FA_EMU_THERE);                                      \
     }                                                                                   \
     template <typename fa_T>                                                            \
     static inline fa_T name##_system(fa_T *address, fa_emu_as<fa_T> value, FA_EMU_HERE) \
@@ -242,10 +245,7 @@ static inline fa_T atomicCAS(fa_T *address, fa_emu_as<fa_T> compare, fa_emu_as<f
 template <typename fa_T>
 static inline fa_T atomicCAS_block(fa_T *address, fa_emu_as<fa_T> compare, fa_emu_as<fa_T> value, FA_EMU_HERE)
 {
+    const fa_emu_scope of_the_block(true);
     return atomicCAS(address, compare, value, FA_EMU_THERE);
 }
-template <typename fa_T>
-static inline fa_T atomicCAS_system(fa_T *address, fa_emu_as<fa_T> compare, fa_emu_as<fa_T> value, FA_EMU_HERE)
-{
-    return atomicCAS(address, compare, value, FA_EMU_THERE);
-}
+#define atomicCAS_system atomicCAS

@@ -1,7 +1,6 @@
 // cuda::barrier, cuda::pipeline, cuda_pipeline.h, and cuda::memcpy_async on them.
 #include <cuda/barrier>
 #include <cooperative_groups.h>
-#include <cuda_awbarrier.h>
 #include <cuda_awbarrier_primitives.h>
 #include <cuda/pipeline>
 #include <cuda_pipeline.h>
@@ -29,19 +28,16 @@ CHECKS()
     bar.arrive_and_wait();
 
     __shared__ __mbarrier_t plain;
-    __shared__ nvcuda::experimental::awbarrier old;
     __shared__ int word[THREADS];
-    if (threadIdx.x == 0) {
+    if (threadIdx.x == 0)
         __mbarrier_init(&plain, THREADS);
-        init(&old, THREADS);
-    }
     __syncthreads();
     word[threadIdx.x] = threadIdx.x;
     const __mbarrier_token_t arrived = __mbarrier_arrive(&plain);
     while (!__mbarrier_test_wait(&plain, arrived)) {
     }
     EXPECT(word[threadIdx.x ^ 33] == (threadIdx.x ^ 33));
-    old.arrive_and_wait();
+    __syncthreads();
     word[threadIdx.x ^ 1] = 0;
     {
         auto block = cooperative_groups::this_thread_block();

@@ -59,4 +59,8 @@ CHECKS()
     ref.fetch_add(2);
     __syncthreads();
     EXPECT(ref.load(cuda::std::memory_order_acquire) == 2 * THREADS);
+    cuda::atomic<unsigned> own = 5;
+    EXPECT(++own == 6 && own-- == 6 && (own += 3) == 8 && (own |= 1) == 9 && (own = 4) == 4 && own == 4);
+    unsigned expected = 3;
+    EXPECT(!own.compare_exchange_strong(expected, 7) && expected == 4 && own.exchange(2) == 4 && own.fetch_max(9) == 2);
 }

@@ -35,9 +35,9 @@ CHECKS()
 
     EXPECT(__funnelshift_lc(1, 2, 40) == 1 && __funnelshift_rc(1, 2, 32) == 2 && __funnelshift_l(1, 2, 4) == 32);
     EXPECT(__dp4a(make_char4(1, -2, 3, 4), make_char4(1, 1, 1, 1), 1) == 7);
-    EXPECT(__viaddmax_s32(1, 2, 5) == 5 && __vimax_s32_relu(-1, -5) == 0 &&
+    EXPECT(__viaddmax_s32(1, 2, 5) == 5 && __vimax3_s32(-1, -5, -7) == -1 &&
            __vimin3_u16x2(0x00050006, 0x00060005, ~0u) == 0x00050005 &&
-           __viaddmin_s16x2_relu(0xffff0001, 0, 0x00050005) == 1);
+           __viaddmin_s16x2(0x00060001, 0, 0x00050005) == 0x00050001);
 
     EXPECT((compares<__half, __half2>(__float2half(NAN), __float2half(1.0f))));
     EXPECT((compares<__nv_bfloat16, __nv_bfloat162>(__float2bfloat16(NAN), __float2bfloat16(1.0f))));

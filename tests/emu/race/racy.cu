@@ -1,6 +1,8 @@
 /* Kernels with a data race each; --race must name one in every schedule. Many give the right result all the same. */
 #include "race.cuh"
 
+#include <cuda/atomic>
+
 /* Within a block */
 
 WORDS_CASE(no_barrier, (void)0, 127 - t)
@@ -214,6 +216,8 @@ LAST_WARP_CASE(last_warp_without_writers_fence, __syncwarp(), (__syncwarp(), __t
 LAST_WARP_CASE(last_warp_of_lanes_apart, __threadfence(), (__syncwarp(), __threadfence()))
 
 ALONE_CASE(atomics_of_a_block_between_blocks) { atomicAdd_block(&o_g[2], 1u); }
+ALONE_CASE(cas_of_a_block_between_blocks) { atomicCAS_block(&o_g[2], 0u, 1u); }
+ALONE_CASE(atomic_ref_of_a_block_between_blocks) { cuda::atomic_ref<unsigned, cuda::thread_scope_block>(o_g[2])++; }
 
 ALONE_CASE(every_block_resets_the_counter)
 {
