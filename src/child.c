@@ -19,10 +19,19 @@
 #include "emu/core/report.h"
 #include "emu/launch.h"
 
-/* The groups of the children, for a signal's handler; 0: none. */
-static volatile sig_atomic_t groups[FA_CHILDREN_MAX];
+/* The signal that this process ends by once records are written and its children are gone; 0: none. */
+static volatile sig_atomic_t ended_by;
 
-/* Waits for a group that was asked to end; what does not is killed. Safe in a signal's handler. */
+int fa_children_signal(void) { return ended_by; }
+
+/* What takes longer, a pipe that nobody reads say, is not waited for. */
+static void note_signal(int signal_number)
+{
+    ended_by = signal_number;
+    alarm(3);
+}
+
+/* Waits for a group that was asked to end; what does not is killed. */
 static void await_group(pid_t group, int *how)
 {
     const struct timespec nap = {.tv_nsec = 10 * 1000 * 1000};
@@ -35,26 +44,6 @@ static void await_group(pid_t group, int *how)
     kill(-group, SIGKILL);
     if (!gone)
         waitpid(group, how, 0);
-}
-
-static void forward_and_die(int signal_number)
-{
-    for (int i = 0; i < FA_CHILDREN_MAX; i++)
-        if (groups[i] > 0)
-            kill(-groups[i], SIGTERM);
-    for (int i = 0; i < FA_CHILDREN_MAX; i++)
-        if (groups[i] > 0)
-            await_group(groups[i], NULL);
-    signal(signal_number, SIG_DFL);
-    raise(signal_number);
-}
-
-static void replace_group(pid_t from, pid_t to)
-{
-    int at = 0;
-    while (at < FA_CHILDREN_MAX - 1 && groups[at] != from)
-        at++;
-    groups[at] = to;
 }
 
 /* What the parent sends for a run. */
@@ -193,7 +182,10 @@ static void explain_end(bool ended, int how, pid_t pid, const fa_command *run, f
 {
     fa_result *result = child->result;
     const char *stage = fa_stage_name(result->stage);
-    if (!ended)
+    if (ended_by != 0)
+        result->status = fa_refuse(&result->reason, FA_ERROR, "ended by signal %d (%s) while %s", ended_by,
+                                   strsignal(ended_by), stage);
+    else if (!ended)
         explain_timeout(run, result);
     else if (WIFSIGNALED(how))
         result->status = fa_refuse(&result->reason, FA_ERROR, "died of signal %d (%s) while %s%s", WTERMSIG(how),
@@ -221,11 +213,10 @@ static void start(fa_child *child, fa_work *work, fa_runs *runs, order first)
     setpgid(pid, pid);
     child->pid = pid;
     child->line = ends[0];
-    replace_group(0, pid);
     if (signal(SIGHUP, SIG_IGN) != SIG_IGN) /* not under nohup */
-        signal(SIGHUP, forward_and_die);
-    signal(SIGINT, forward_and_die);
-    signal(SIGTERM, forward_and_die);
+        signal(SIGHUP, note_signal);
+    signal(SIGINT, note_signal);
+    signal(SIGTERM, note_signal);
 }
 
 void fa_children_end(fa_child *children, int count)
@@ -238,7 +229,6 @@ void fa_children_end(fa_child *children, int count)
     for (int i = 0; i < count; i++) {
         if (children[i].pid == 0)
             continue;
-        replace_group(children[i].pid, 0);
         await_group(children[i].pid, NULL); /* also the processes that it started */
         close(children[i].line);
         children[i].pid = 0;
@@ -284,7 +274,7 @@ bool fa_child_is_done(fa_child *child, const fa_runs *runs)
     char byte;
     if (recv(child->line, &byte, 1, MSG_DONTWAIT) != 1) {
         const bool ended = waitpid(pid, &how, WNOHANG) == pid;
-        if (!ended && fa_now_s() < child->start_s + run->options.timeout)
+        if (!ended && ended_by == 0 && fa_now_s() < child->start_s + run->options.timeout)
             return false;
         const fa_stage stage = child->result->stage;
         fa_children_end(child, 1);

@@ -24,8 +24,12 @@ typedef struct fa_child {
 /* Lets the child begin run `index` on `threads` threads; starts a process when there is none. */
 void fa_child_begin(fa_child *child, fa_work *work, fa_runs *runs, size_t index, int threads);
 /* True when its run is over: `result` and `dump` are valid until the next one begins. A run longer than its timeout is
- * killed: FA_TIMEOUT. A crash is FA_ERROR with the signal and the stage. The process is kept for another run, except
- * after the last one of the list and after FA_ERROR, which may have broken the device. */
+ * killed: FA_TIMEOUT. A crash is FA_ERROR with the signal and the stage, and so is a run where this process gets a
+ * signal. The process is kept for another run, except after the last one of the list and after FA_ERROR, which may
+ * have broken the device. */
 bool fa_child_is_done(fa_child *child, const fa_runs *runs);
 /* Ends the processes of `count` children, and all that they started. */
 void fa_children_end(fa_child *children, int count);
+/* The signal that came to end this process (SIGHUP, SIGINT, SIGTERM); 0: none. Once there are children the caller ends
+ * them, and then itself. */
+int fa_children_signal(void);

@@ -1,6 +1,7 @@
 #include "pool.h"
 
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -145,6 +146,8 @@ const fa_result *fa_pool_next(fa_pool *pool, size_t index, fa_status *status, fa
             return NULL;
         }
         wait_for_some(pool, index);
+        if (pool->runs->many && fa_children_signal() != 0)
+            return NULL; /* what a signal cut off in a list has no record */
     }
     fa_progress_clear();
     pool->dump = pool->dumps[slot];
@@ -157,4 +160,8 @@ void fa_pool_end(fa_pool *pool)
     for (size_t slot = 0; slot < FA_POOL_AHEAD; slot++)
         drop_result(pool, slot);
     free(pool->children);
+    if (fa_children_signal() != 0) {
+        signal(fa_children_signal(), SIG_DFL);
+        raise(fa_children_signal());
+    }
 }

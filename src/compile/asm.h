@@ -2,9 +2,6 @@
  * interpreter (src/emu/include/fa_emu_ptx.h). Pure text. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
 /* Asm statements the emulator cannot run, in order. Each calls an undefined function, FA_ASM_LACKS and its number: a
  * module that needs it uses the statement. */
 #define FA_ASM_LACKS "fa_emu_ptx_lacks_"

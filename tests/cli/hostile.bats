@@ -229,7 +229,7 @@ EOT
 
 no_folder_in_work() { [[ -z $(find "$work/cache" -name 'building.*') ]]; }
 
-@test "a hang-up, an interrupt and a killed parent while compiling leave neither a compiler nor a half-built entry" {
+@test "a signal while compiling leaves a record, and like a killed parent no compiler and no half-built entry" {
     local signal
     mkdir "$work/cache"
     # A g++ that takes long, and says that it has begun.
@@ -241,15 +241,18 @@ sleep 1000 &
 echo \$! >"$work/sleeping"
 wait
 EOT
-    for signal in HUP INT KILL; do
-        rm -f "$work/compiling" "$work/sleeping"
+    for signal in HUP INT TERM KILL; do
+        rm -f "$work/compiling" "$work/sleeping" "$work/r.json"
         # also where the suites run under nohup
         env --default-signal=HUP PATH="$work/bin:$PATH" XDG_CACHE_HOME="$work/cache" ./fa_bench \
-            --source examples/plain.cu "${small[@]}" --quiet 3>&- &
+            --source examples/plain.cu "${small[@]}" --quiet --json "$work/r.json" 3>&- &
         bench_pid=$!
         eventually test -s "$work/sleeping"
         kill "-$signal" "$bench_pid"
-        wait "$bench_pid" || true
+        kill "-$signal" "$bench_pid" || true # twice, as timeout(1) does
+        exits $((128 + $(kill -l "$signal"))) wait "$bench_pid"
+        [[ $signal == KILL ]] || record_holds "$work/r.json" '.status == "error"' \
+            ".reason | test(\"^ended by signal $(kill -l "$signal") .* while compiling$\")"
         eventually is_gone "$(cat "$work/compiling")"
         eventually is_gone "$(cat "$work/sleeping")"
         eventually no_folder_in_work

@@ -3,7 +3,6 @@
 
 #include "emu/core/state.h"
 #include "emu/core/tensor_map.h"
-#include "ptx/table.h"
 
 enum { FA_EMU_PRODUCTS_MAX = 128, FA_EMU_TILES_MAX = 64, FA_EMU_MBARRIER_BYTES = 8 };
 

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <link.h>
 #include <signal.h>
-#include <time.h>
 #include <ucontext.h>
 
 enum { TICK_MS = 2, PATIENCE = 10, SIGNAL = SIGURG }; /* PATIENCE: ticks, the first time */
