@@ -238,7 +238,7 @@ suite_mutants() {
     member hopper_mutants check hopper_mutants tests/emu/hopper_mutants.sh --sample "$sample" --seed "$seed" \
         --json "$out/hopper_mutants.json"
     member wrong check wrong tests/wrong/run.sh --jobs 1 "${drawn[@]}" --json "$out/wrong.json"
-    member judge-mutants check judge-mutants tests/mutate.py --seed "${SEED:-1}" --jobs 1 --cpu 240 \
+    member judge-mutants check judge-mutants tests/mutate.py --seed "${SEED:-1}" --jobs 1 --count 40 \
         --json "$out/judge_mutants.json"
 }
 

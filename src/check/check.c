@@ -197,8 +197,8 @@ static fa_session open_session(fa_candidate *candidate, const fa_options *option
         .plain = {.plain = true,
                   .gradients = candidate->problem->backward,
                   .work_most = (options->check & FA_REFERENCE_PLAIN) != 0 ? 0 : FA_PLAIN_WORK_MOST},
-        .tile_m = spec->kind == FA_KIND_HAND && spec->knobs.m > 0 ? spec->knobs.m : FA_LIBRARY_TILE,
-        .tile_n = spec->kind == FA_KIND_HAND && spec->knobs.n > 0 ? spec->knobs.n : FA_LIBRARY_TILE,
+        .tile_m = spec->kind == FA_KIND_HAND ? spec->knobs.m : FA_LIBRARY_TILE,
+        .tile_n = spec->kind == FA_KIND_HAND ? spec->knobs.n : FA_LIBRARY_TILE,
         .acc_fp16 = spec->knobs.acc == 1,
         .count = fa_buffers_output_halves(&candidate->buffers),
     };

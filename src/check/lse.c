@@ -93,7 +93,7 @@ fa_lse_verdict fa_judge_lse(const fa_problem *problem, const fa_reference *refer
         worst = first_nonfinite;
     if (!v.passed)
         explain(problem, atol, worst, lse[worst], worst_want, &v);
-    const char *mistake = v.passed || v.nonfinite > 0 ? NULL : fa_suspect_of_lse(problem, reference, lse, atol, v.rtol);
+    const char *mistake = v.passed ? NULL : fa_suspect_of_lse(problem, reference, lse, atol, v.rtol);
     const size_t used = strlen(v.failure);
     if (mistake != NULL)
         snprintf(v.failure + used, sizeof v.failure - used, "; looks like: %s", mistake);

@@ -273,23 +273,46 @@ static fa_i64 place_in_o(const fa_params *p, size_t i)
     return place_of(&p->o_stride_b, at / p->dim, p->heads, p->seq_q) + at % p->dim;
 }
 
-/* Gradients of what lies in device memory, packed, each rounded. */
-static void compute_gradients(const fa_kernel *kernel, const fa_params *p)
+/* Of what lies in device memory; a small problem: all rows. */
+static fa_gradients gradients_of(const fa_problem *problem, const fa_params *p)
 {
-    const fa_problem *problem = &kernel->problem;
     CLEANUP(fa_tensors_free) fa_tensors tensors = tensors_of(p);
     tensors.dout = dense(p->dout, p->grad_stride[0], p->batch, p->heads, p->seq_q, p->dim);
     if (problem->sinks)
         tensors.scores.sinks = memcpy(fa_alloc((size_t)p->heads * 4), p->sinks, (size_t)p->heads * 4);
     FREED double *forward = fa_gradients_forward(problem, &tensors);
     fa_gradients_give(problem, forward, &tensors);
-    CLEANUP(fa_gradients_free) fa_gradients every = fa_gradients_make(problem, &tensors, forward, 64, 64, 1);
+    return fa_gradients_make(problem, &tensors, forward, 64, 64, 1);
+}
+
+/* The plain kernel's, behind the forward and three numbers of each row. A step for query rows comes before all rows. */
+static void compute_plain_gradients(const fa_kernel *kernel, const fa_launch *launch, const fa_params *p)
+{
+    const int64_t rows = fa_problem_rows(&kernel->problem), all = rows + fa_gradient_rows(&kernel->problem, FA_GRAD_DK);
+    const fa_step *const steps = launch->plan.steps;
+    assert_true(launch->plan.count == 2 && steps[0].entry == FA_STEP_BEFORE && steps[1].entry == 0);
+    for (int32_t i = 0; i < 2; i++)
+        assert_true(steps[i].grid[1] == 1 && steps[i].grid[2] == 1 && steps[i].block[0] == 256);
+    assert_true(steps[0].grid[0] == (rows + 7) / 8 && steps[1].grid[0] == (all + 2 + 7) / 8); /* 2 sinks */
+    CLEANUP(fa_gradients_free) fa_gradients every = gradients_of(&kernel->problem, p);
+    double *to = (double *)p->workspace + fa_problem_o_count(&kernel->problem) + 4 * rows;
+    for (int32_t tensor = 0; tensor < 3; tensor++)
+        for (int64_t i = 0; i < every.of[tensor].row_count * every.of[tensor].columns; i++)
+            *to++ = every.of[tensor].exact[i];
+    to[-1] += kernel->way == WAY_PLAIN_WRONG ? 1e-6 : 0.0;
+}
+
+/* Packed, each rounded. */
+static void compute_gradients(const fa_kernel *kernel, const fa_params *p)
+{
+    const fa_problem *problem = &kernel->problem;
+    CLEANUP(fa_gradients_free) fa_gradients every = gradients_of(problem, p);
     uint16_t *const of[3] = {p->dq, p->dk, p->dv};
     for (int32_t tensor = 0; tensor < 3; tensor++) {
         const fa_gradient *g = &every.of[tensor];
         const int32_t seq = tensor == FA_GRAD_DQ ? p->seq_q : p->seq_kv,
                       heads = tensor == FA_GRAD_DQ ? p->heads : p->kv_heads;
-        assert_int_equal(g->row_count, fa_gradient_rows(problem, tensor)); /* a small problem: all */
+        assert_int_equal(g->row_count, fa_gradient_rows(problem, tensor));
         for (int64_t i = 0; i < g->row_count * g->columns; i++) {
             uint16_t *to =
                 of[tensor] + place_of(p->grad_stride[1 + tensor], i / g->columns, heads, seq) + i % g->columns;
@@ -318,8 +341,12 @@ static fa_status fake_launch(fa_device *device, fa_kernel *kernel, const fa_laun
 {
     assert_int_equal(lock_mode, FA_GPU_LOCK_SHARED);
     if (kernel->way >= WAY_PLAIN && kernel->way <= WAY_PLAIN_NAN) {
-        assert_int_equal(launch->grid, (fa_problem_rows(&kernel->problem) + 7) / 8);
         assert_int_equal(launch->threads, 256);
+        if (kernel->problem.backward) {
+            compute_plain_gradients(kernel, launch, p);
+            return FA_PASS;
+        }
+        assert_true(launch->grid == (fa_problem_rows(&kernel->problem) + 7) / 8 && launch->plan.count == 0);
         compute_plain(kernel, p);
         return FA_PASS;
     }
@@ -472,7 +499,7 @@ static setup *make(way candidate, way library)
                               .rtol = FA_UNSET_REAL,
                               .seeds = 3,
                               .seed = 42};
-    s->spec = (fa_spec){.name = "fake", .kind = FA_KIND_HAND, .knobs = {.m = 32}};
+    s->spec = (fa_spec){.name = "fake", .kind = FA_KIND_HAND, .knobs = {.m = 32, .n = 32}};
     s->kernel = (fa_kernel){.way = candidate, .problem = s->problem};
     s->candidate = (fa_candidate){
         .device = &s->device, .problem = &s->problem, .kernel = &s->kernel, .spec = &s->spec, .launch = {.grid = 8}};
@@ -999,7 +1026,6 @@ TEST(failures_are_told_in_the_kernels_tiles)
         const char *words;
     } cases[] = {{FA_KIND_HAND, 16, " of 3 tiles of 16 rows"},
                  {FA_KIND_HAND, 1, " of 40 tiles of 1 rows"},
-                 {FA_KIND_HAND, 0, " of 1 tiles of 64 rows"},
                  {FA_KIND_LIBRARY, 16, " of 1 tiles of 64 rows"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         setup *s = make(WAY_FAULT, WAY_NO_LIBRARY);
@@ -1155,23 +1181,32 @@ TEST(seeds_draw_more_than_numbers)
 /* One verdict for each gradient, of all seeds as asked. */
 TEST(gradients_are_judged_by_tensor)
 {
-    for (int wrong = 0; wrong < 2; wrong++) {
-        setup *s = make(wrong ? WAY_DV_OFF : WAY_GOOD, WAY_NO_LIBRARY);
+    for (int i = 0; i < 4; i++) { /* bit 0: dV is wrong; bit 1: the plain kernel is asked, too */
+        const int wrong = i & 1, plain = i >> 1;
+        setup *s = make_with_plain(wrong ? WAY_DV_OFF : WAY_GOOD, WAY_NO_LIBRARY, WAY_PLAIN);
         s->problem = s->kernel.problem = (fa_problem){2, 2, 1, 10, 20, 32, true, 0.25f, .backward = true};
-        s->options.check = FA_REFERENCE_CPU;
+        s->options.check = FA_REFERENCE_CPU | (plain ? FA_REFERENCE_PLAIN : 0);
         s->options.seeds = 4;
         ends(s, wrong ? FA_WRONG : FA_PASS, wrong ? "against cpu: dv" : "");
-        assert_int_equal(s->result.gradient_count, 3);
-        for (int32_t tensor = 0; tensor < 3; tensor++) {
-            const fa_gradient_verdict *v = &s->result.gradients[tensor];
+        assert_int_equal(s->result.gradient_count, plain ? 6 : 3);
+        assert_string_equal(s->result.missing, "");
+        for (int32_t of = 0; of < s->result.gradient_count; of++) {
+            const fa_gradient_verdict *v = &s->result.gradients[of];
+            const int32_t tensor = of >> plain;
             assert_string_equal(v->tensor, fa_gradient_name(tensor));
-            assert_string_equal(v->reference, "cpu");
+            assert_string_equal(v->reference, plain && of % 2 == 1 ? "plain" : "cpu");
             assert_int_equal(v->rows_checked, (wrong ? 1 : 2) * fa_gradient_rows(&s->problem, tensor));
             assert_int_equal(v->passed, !wrong || tensor != FA_GRAD_DV);
             assert_true(v->max_abs_err > 0);
         }
         assert_true(s->result.draws[0].max_abs_err > 0);
         assert_int_equal(s->result.verdict_count, 0);
+        fa_kept_clear();
+        s->fake.plain = WAY_PLAIN_WRONG;
+        s->kernel.launches = 0;
+        assert_int_equal(check(s), wrong ? FA_WRONG : FA_PASS);
+        assert_true((strstr(s->result.missing, "is wrong here, so no reference: dv of batch 1 head 0") != NULL) ==
+                    plain);
     }
 }
 

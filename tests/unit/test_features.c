@@ -378,14 +378,15 @@ TEST(features_are_said_as_options)
 
 TEST(limits_are_where_they_are_said_to_be)
 {
-    static const char *const taken[] = {"--window 1048576,1048576", "--window -1,-1", "--mask tree --seq 4096",
-                                        "--op backward --deterministic", "--lse --bias"};
+    static const char *const taken[] = {"--window 1048576,1048576",      "--window -1,-1", "--mask tree --seq 4096",
+                                        "--op backward --deterministic", "--lse --bias",   "--softcap 1e-6"};
     static const char *const refused[] = {"--window 1048577,0",     "--window 0,1048577",
                                           "--window -2,0",          "--window 0,-2",
                                           "--mask tree --seq 4097", "--page-layout hnd",
                                           "--deterministic",        "--op backward --lse",
                                           "--op backward --bias",   "--op backward --page-size 16",
-                                          "--op backward --atol 1", "--op backward --dtype e4m3"};
+                                          "--op backward --atol 1", "--op backward --dtype e4m3",
+                                          "--softcap 9e-7",         "--dtype e4m3 --dim-v 24"};
     for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) {
         CLEANUP(fa_problem_free) fa_problem p = problem_of(taken[i]);
     }

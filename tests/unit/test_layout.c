@@ -43,6 +43,11 @@ TEST(a_tensor_has_its_own_shape)
         const int32_t shape[4] = {l.batch, l.heads, l.seq, l.dim};
         assert_memory_equal(shape, shapes[tensor], sizeof shape);
     }
+    assert_int_equal(fa_problem_o_count(&p), 2 * 6 * 5 * 24);
+    const fa_problem latent = {2, 6, 1, 5, 7, 24, false, 0.25f, .dim_v = 16, .v_in_k = true};
+    const fa_layout k = fa_layout_of(&latent, FA_STRIDES_PADDED, 0, FA_K),
+                    v = fa_layout_of(&latent, FA_STRIDES_PADDED, 0, FA_V);
+    assert_true(k.dim == 24 && v.dim == 16 && v.stride_s == k.stride_s && v.block_count == k.block_count - 8);
 }
 
 TEST(rows_of_bytes_begin_on_16_bytes)

@@ -369,10 +369,12 @@ TEST(the_worst_element_breaks_the_rule)
     b.reference.exact[5] = 1024.0;
     b.reference.baseline[5] = 0x6400;
     b.output[5] = 0x6401;
-    b.output[9 * 16 + 2] = ONE + 3;
+    b.reference.exact[9 * 16 + 2] = 1.5;
+    b.reference.baseline[9 * 16 + 2] = ONE_AND_A_HALF;
+    b.output[9 * 16 + 2] = ONE_AND_A_HALF + 3;
     fa_verdict v = fa_judge(&b.problem, &b.reference, b.output, 64, 1, 1);
     expect_words(&v, "max|O-R| 0.00293 > 1e-05");
-    expect_words(&v, "worst at batch 0 head 0 row 9 col 2: 1.00293, expected 1;");
+    expect_words(&v, "worst at batch 0 head 0 row 9 col 2: 1.50293, expected 1.5;");
     fails(&b, "largest error 0.00293; worst at batch 0 head 0 row 9 col 2");
 }
 
