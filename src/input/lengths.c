@@ -73,7 +73,7 @@ static fa_status read_lines(const char *path, fa_lengths *lengths, fa_reason *wh
     if (fa_read_file(path, &text, &size, &inner) != FA_PASS)
         return fa_refuse(why, FA_USAGE, "--lengths: %.1000s", inner.text);
     fa_status status = strlen(text) == size ? FA_PASS : fa_refuse(why, FA_USAGE, "--lengths: %s is no text", path);
-    for (char *at = text; status == FA_PASS && *at != '\0';) {
+    for (char *at = text + (strncmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0); status == FA_PASS && *at != '\0';) {
         const size_t line = strcspn(at, "\r\n"), blank = strspn(at, " \t");
         if (blank < line && at[blank] != '#') {
             size_t end = line;

@@ -223,7 +223,7 @@ static fa_status add_lines(FILE *in, size_t count, fa_runs *runs, fa_reason *why
     char *line = fa_alloc(LINE_BYTES_MAX + 1);
     fa_status status = FA_PASS;
     for (size_t size; status == FA_PASS && runs->count < count && (size = read_line(in, line)) > 0;) {
-        runs->lines++;
+        const size_t mark = runs->lines++ == 0 && strncmp(line, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
         if (size == LINE_BYTES_MAX)
             status = fa_refuse(why, FA_USAGE, "--runs: line %d of %s is longer than %d bytes", runs->lines, runs->from,
                                LINE_BYTES_MAX);
@@ -231,7 +231,7 @@ static fa_status add_lines(FILE *in, size_t count, fa_runs *runs, fa_reason *why
             status = fa_refuse(why, FA_USAGE, "--runs: more than %d lines in %s: split the list, or add --stream",
                                LINES_MAX, runs->from);
         else
-            status = add_line(line, size, runs->lines, runs, why);
+            status = add_line(line + mark, size - mark, runs->lines, runs, why);
     }
     free(line);
     FA_TRY(status);

@@ -159,7 +159,7 @@ mla=(--kernel wgmma_mla --dim 576 --dim-v 512 --v-in-k --batch 1 --kv-heads 1)
     refused 2 "--dim-v takes a multiple of 8" ./fa_bench --dim-v 20
     refused 2 "--v-in-k takes a --dim-v of at most --dim (64)" ./fa_bench --v-in-k --dim-v 72
     refused 2 "at most 4096 sequences" ./fa_bench --lengths "$(seq -s, 5000)"
-    printf '# queries:keys\n\n 5:9 \r\n7\n' >"$work/lengths"
+    printf '\xef\xbb\xbf# queries:keys\n\n 5:9 \r\n7\n' >"$work/lengths"
     ./fa_bench "${small[@]}" --source tests/features/plain.cu --lengths "@$work/lengths" --json "$work/r.json"
     record_holds "$work/r.json" '.problem.lengths == {q: [5, 7], kv: [9, 7]}'
 }

@@ -74,7 +74,7 @@ TEST(open_quotes_and_too_many_words_are_refused)
 
 TEST(a_run_for_each_line_on_top_of_the_command_line)
 {
-    static const char text[] = "# what\n\n--n 128\n  # not this\n--m 64 --seeds 1 --causal";
+    static const char text[] = "\xEF\xBB\xBF# what\n\n--n 128\n  # not this\n--m 64 --seeds 1 --causal";
     CLEANUP(fa_runs_free) fa_runs runs;
     assert_int_equal(read_lines(text, sizeof text - 1, &runs), FA_PASS);
     assert_int_equal(runs.count, 2);
