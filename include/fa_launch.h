@@ -7,9 +7,16 @@
 #include "fa_params.h"
 
 #define FA_STEPS_MAX 48
+#define FA_BUFFERS_MAX 25                                              /* by lines, and bare names */
 enum { FA_STEP_BEFORE = FA_STEPS_MAX + 1, FA_STEP_AFTER, FA_ENTRIES }; /* entries: fa_before, fa_after */
 
-enum { FA_OF_NONE, FA_OF_Q, FA_OF_K, FA_OF_V, FA_OF_O, FA_OF_LSE, FA_OF_KV, FA_OF_QKV };
+/* Tensors of a copy: those of fa_params, then several in one. Their names in the lines. */
+enum { FA_OF_NONE, FA_OF_Q, FA_OF_K, FA_OF_V, FA_OF_O, FA_OF_LSE, FA_OF_DOUT, FA_OF_DQ, FA_OF_DK, FA_OF_DV };
+enum { FA_OF_KV = FA_OF_DV + 1, FA_OF_QKV, FA_OF_DKV, FA_OF_DQKV, FA_OF_COUNT };
+#define FA_OF_NAMES                                                                         \
+    {                                                                                       \
+        "", "q", "k", "v", "o", "lse", "dout", "dq", "dk", "dv", "kv", "qkv", "dkv", "dqkv" \
+    }
 
 /* One launch of a plan. */
 typedef struct fa_step {
@@ -29,14 +36,17 @@ typedef struct fa_plan {
 
 #ifdef __cplusplus
 #define FA_LAUNCH_DEVICE static __host__ __device__ inline constexpr
+#define FA_LAUNCH_EVERYWHERE static __host__ __device__ inline
 #else
 #define FA_LAUNCH_DEVICE static inline
+#define FA_LAUNCH_EVERYWHERE static inline
 #endif
 
 /* Elements along an axis of a tensor. */
 FA_LAUNCH_DEVICE fa_i64 fa_axis(const fa_params *p, fa_i32 tensor, char axis)
 {
-    const bool query = tensor == FA_OF_Q || tensor == FA_OF_O || tensor == FA_OF_LSE;
+    const bool query =
+        tensor == FA_OF_Q || (tensor >= FA_OF_O && tensor <= FA_OF_DQ) || tensor == FA_OF_QKV || tensor == FA_OF_DQKV;
     return axis == 'b'   ? p->batch
            : axis == 's' ? (query ? p->seq_q : p->seq_kv)
            : axis == 'h' ? (query ? p->heads : p->kv_heads)
@@ -45,7 +55,7 @@ FA_LAUNCH_DEVICE fa_i64 fa_axis(const fa_params *p, fa_i32 tensor, char axis)
                          : axis - '0';
 }
 
-/* The stride of b, h or s of q, k, v, o or lse. */
+/* The stride of b, h or s of a tensor of fa_params. */
 FA_LAUNCH_DEVICE fa_i64 fa_stride(const fa_params *p, fa_i32 tensor, char axis)
 {
     const int at = axis == 'b' ? 0 : axis == 's' ? 2 : 1;
@@ -54,18 +64,18 @@ FA_LAUNCH_DEVICE fa_i64 fa_stride(const fa_params *p, fa_i32 tensor, char axis)
                                   {p->v_stride_b, p->v_stride_h, p->v_stride_s},
                                   {p->o_stride_b, p->o_stride_h, p->o_stride_s},
                                   {p->lse_stride_b, p->lse_stride_h, p->lse_stride_s}};
-    return strides[tensor - FA_OF_Q][at];
+    return tensor >= FA_OF_DOUT ? p->grad_stride[tensor - FA_OF_DOUT][at] : strides[tensor - FA_OF_Q][at];
 }
 
-/* Whether q, k, v, o or lse is packed in this order and starts on 16 bytes. */
-static
-#ifdef __cplusplus
-    __host__ __device__
-#endif
-    inline bool
-    fa_lies_so(const fa_params *p, fa_i32 tensor, const char *order)
+FA_LAUNCH_EVERYWHERE void *fa_address(const fa_params *p, fa_i32 tensor)
 {
-    const void *const tensors[5] = {p->q, p->k, p->v, p->o, p->lse};
+    const void *const tensors[9] = {p->q, p->k, p->v, p->o, p->lse, p->dout, p->dq, p->dk, p->dv};
+    return (void *)tensors[tensor - FA_OF_Q];
+}
+
+/* Whether a tensor of fa_params is packed in this order and starts on 16 bytes. */
+FA_LAUNCH_EVERYWHERE bool fa_lies_so(const fa_params *p, fa_i32 tensor, const char *order)
+{
     int last = 0;
     while (order[last] != '\0')
         last++;
@@ -76,12 +86,27 @@ static
             return false;
         stride *= size;
     }
-    return (unsigned long long)tensors[tensor - FA_OF_Q] % 16 == 0;
+    return (unsigned long long)fa_address(p, tensor) % 16 == 0;
 }
 
 #ifdef __cplusplus
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+
+/* Where each buffer begins in the workspace, in bytes, and its elements. */
+struct fa_memory {
+    fa_i64 at[FA_BUFFERS_MAX + 1], count[FA_BUFFERS_MAX];
+};
+
+/* How the emulator calls a step, and finds the plan. */
+#ifdef FA_EMU
+#define FA_EMU_SHOWN extern "C" __attribute__((visibility("default")))
+#define FA_EMU_CALL(step, name) \
+    FA_EMU_SHOWN void fa_emu_call_##step(const fa_params *p) { name(*p); }
+FA_EMU_SHOWN const fa_plan fa_launch_plan;
+#else
+#define FA_EMU_CALL(step, name)
+#endif
 
 #ifndef FA_NONDETERMINISTIC
 #define FA_NONDETERMINISTIC 0 /* 1: of a file whose repeats may differ in the last bits */
@@ -187,22 +212,22 @@ __device__ inline fa_i64 fa_place(const fa_params &p, int tensor, const char *or
     *part = tensor;
     for (int at = last - 1; at >= 0; at--) {
         const char axis = order[at];
-        const fa_i64 size = fa_axis(&p, tensor == FA_OF_QKV ? FA_OF_Q : tensor, axis), index = i % size;
+        const fa_i64 size = fa_axis(&p, tensor, axis), index = i % size;
         i /= size;
         if (axis == 'b')
             b = index;
         else if (axis == 'h')
             h = index;
         else if (axis == 'H')
-            h = tensor == FA_OF_QKV ? index : index / (p.heads / p.kv_heads);
+            h = index;
         else if (axis == 's')
             s = index;
         else if (axis == 'd')
             d = index;
         else
-            *part = (axis == '3' ? FA_OF_Q : FA_OF_K) + (int)index;
+            *part = (tensor >= FA_OF_DKV ? FA_OF_DQ : FA_OF_Q) + (axis == '2') + (int)index;
     }
-    if (tensor == FA_OF_QKV && *part != FA_OF_Q && fa_has_axis(order, 'H'))
+    if (*part != FA_OF_Q && *part != FA_OF_DQ && fa_has_axis(order, 'H'))
         h /= p.heads / p.kv_heads;
     return b * fa_stride(&p, *part, 'b') + h * fa_stride(&p, *part, 'h') + s * fa_stride(&p, *part, 's') + d;
 }
@@ -210,31 +235,41 @@ __device__ inline fa_i64 fa_place(const fa_params &p, int tensor, const char *or
 __device__ inline fa_i64 fa_first_element() { return (fa_i64)blockIdx.x * blockDim.x + threadIdx.x; }
 __device__ inline fa_i64 fa_element_step() { return (fa_i64)gridDim.x * blockDim.x; }
 
-/* q, k, v, kv or qkv into a buffer; factor: of q. */
+/* Tensors into a buffer; factor: of q. */
 template <class T>
 __device__ inline void fa_copy_in(const fa_params &p, int tensor, const char *order, T *to, fa_i64 count,
                                   float factor = 1.0f)
 {
-    const void *const tensors[3] = {p.q, p.k, p.v};
     for (fa_i64 i = fa_first_element(); i < count; i += fa_element_step()) {
         int part;
         const fa_i64 at = fa_place(p, tensor, order, i, &part);
-        const float value = fa_to_float(((const fa_element *)tensors[part - FA_OF_Q])[at]);
+        const float value = part == FA_OF_LSE ? p.lse[at] : fa_to_float(((const fa_element *)fa_address(&p, part))[at]);
         to[i] = fa_from_float<T>(part == FA_OF_Q ? value * factor : value);
     }
 }
 
-/* o or the log-sum-exp out of a buffer. */
+/* Tensors out of a buffer; factor: of dq. With H, dk and dv are the sums over the query heads of a K/V head. */
 template <class T>
-__device__ inline void fa_copy_out(const fa_params &p, int tensor, const char *order, const T *from, fa_i64 count)
+__device__ inline void fa_copy_out(const fa_params &p, int tensor, const char *order, const T *from, fa_i64 count,
+                                   float factor = 1.0f)
 {
+    fa_i64 step = 1; /* between heads */
+    for (int at = 0; order[at] != '\0'; at++)
+        step = order[at] == 'H' ? 1 : step * fa_axis(&p, tensor, order[at]);
     for (fa_i64 i = fa_first_element(); i < count; i += fa_element_step()) {
         int part;
         const fa_i64 at = fa_place(p, tensor, order, i, &part);
+        const int group = fa_has_axis(order, 'H') && part != FA_OF_DQ ? p.heads / p.kv_heads : 1;
+        if (i / step % group != 0)
+            continue; /* its sum is made with the first head of the group */
+        float value = 0.0f;
+        for (int g = 0; g < group; g++)
+            value += fa_to_float(from[i + g * step]);
         if (tensor == FA_OF_LSE)
-            p.lse[at] = fa_to_float(from[i]);
+            p.lse[at] = value;
         else
-            ((fa_element *)p.o)[at] = fa_from_float<fa_element>(fa_to_float(from[i]));
+            ((fa_element *)fa_address(&p, part))[at] =
+                fa_from_float<fa_element>(part == FA_OF_DQ ? value * factor : value);
     }
 }
 
@@ -253,8 +288,7 @@ __device__ inline const fa_params &fa_own(const fa_params &params)
 template <class T>
 __device__ inline T *fa_tensor(const fa_params &p, int tensor, const char *order, bool as_is, T *copy)
 {
-    const void *const tensors[5] = {p.q, p.k, p.v, p.o, p.lse};
-    const void *own = as_is ? tensors[tensor - FA_OF_Q] : nullptr;
+    void *own = as_is ? fa_address(&p, tensor) : nullptr;
     return own != nullptr && fa_lies_so(&p, tensor, order) ? (T *)own : copy;
 }
 #endif

@@ -14,17 +14,14 @@ typedef struct writing {
     FILE *out;
 } writing;
 
-static const char *const tensors[] = {"q", "k", "v", "o", "lse", "kv", "qkv"}; /* FA_OF_Q, ... */
-
 static int tensor_of(const fa_buffer_line *b)
 {
-    for (int i = 0; i < (int)(sizeof tensors / sizeof *tensors); i++)
-        if (strcmp(tensors[i], b->tensor) == 0)
-            return i + 1;
-    return 0;
+    static const char *const names[] = FA_OF_NAMES;
+    int tensor = FA_OF_COUNT - 1;
+    while (tensor > 0 && strcmp(names[tensor], b->tensor) != 0)
+        tensor--;
+    return tensor;
 }
-
-static bool is_output(const fa_buffer_line *b) { return strcmp(b->tensor, "o") == 0 || strcmp(b->tensor, "lse") == 0; }
 
 /* The tensor may take the buffer's place, if the types are the same. */
 static bool can_stand(const fa_buffer_line *b) { return strpbrk(b->order, "23H") == NULL && b->factor == NULL; }
@@ -56,13 +53,14 @@ static void put_line(const writing *w, int32_t line)
 /* What the lines take for granted, as sentences. */
 static void put_limits(const writing *w)
 {
-    bool floats = true, bare = false;
+    bool floats = true, bare = false, lse = false;
     for (int i = 0; i < w->lines->buffer_count; i++) {
         const fa_buffer_line *b = &w->lines->buffers[i];
         if (b->count != NULL)
             continue;
-        const bool query = strchr("ql", b->tensor[0]) != NULL || strcmp(b->tensor, "o") == 0;
-        bare = bare || b->line == 0;
+        const bool query = strpbrk(b->tensor, "qlo") != NULL;
+        lse = lse || strcmp(b->tensor, "lse") == 0;
+        bare = bare || (b->line == 0 && strcmp(b->tensor, "lse") != 0);
         floats = floats && (strcmp(b->type, "float") == 0 || strcmp(b->tensor, "lse") == 0);
         put_line(w, b->line);
         if (strchr(b->order, 'b') == NULL)
@@ -71,19 +69,24 @@ static void put_limits(const writing *w)
         if (strpbrk(b->order, "hH") == NULL)
             fprintf(w->out, "static_assert(%s == 1, \"FA_BUFFER %s: %s.%s has no axis h: one head\");\n",
                     query ? "FA_HEADS" : "FA_KV_HEADS", b->name, b->tensor, b->order);
-        if (strcmp(b->tensor, "qkv") == 0)
+        if (strstr(b->tensor, "qkv") != NULL)
             fprintf(w->out,
-                    "static_assert(FA_SEQ_Q == FA_SEQ_KV%s, \"FA_BUFFER %s: q, k and v in one tensor: as many queries "
-                    "as keys%s\");\n",
+                    "static_assert(FA_SEQ_Q == FA_SEQ_KV%s, \"FA_BUFFER %s: %s in one tensor: as many queries as "
+                    "keys%s\");\n",
                     strchr(b->order, 'H') == NULL ? " && FA_HEADS == FA_KV_HEADS" : "", b->name,
+                    b->tensor[0] == 'd' ? "dq, dk and dv" : "q, k and v",
                     strchr(b->order, 'H') == NULL ? ", as many K/V heads as heads" : "");
     }
     put_line(w, w->lines->launches[0].line);
+    if (w->lines->gradients)
+        fputs("static_assert((FA_FEATURES & FA_FEATURE_BACKWARD) != 0, \"FA_LAUNCH: the lines compute gradients: for "
+              "--op backward\");\n",
+              w->out);
     if (fa_launch_lines_have(w->lines, "seq"))
         fputs("static_assert(FA_SEQ_Q == FA_SEQ_KV, \"FA_LAUNCH says seq: as many queries as keys\");\n", w->out);
     const bool bf16 = (floats && !bare) || fa_launch_lines_have(w->lines, "fa_element") ||
                       fa_launch_lines_have(w->lines, "__nv_bfloat16") || fa_launch_lines_have(w->lines, "nv_bfloat16");
-    fprintf(w->out, "#define FA_LINES_BF16 %d\n", bf16);
+    fprintf(w->out, "#define FA_LINES_BF16 %d\n#define FA_LINES_LSE %d\n", bf16, lse);
     if (!bf16)
         fputs("static_assert(!FA_BF16, \"FA_LAUNCH: the lines take FP16; with fa_element in them, BF16 too\");\n",
               w->out);
@@ -97,11 +100,8 @@ static void put_memory(const writing *w)
         put_line(w, w->lines->buffers[i].line);
         fprintf(w->out, "using fa_type_%d = %s;\n", i, w->lines->buffers[i].type);
     }
-    fprintf(
-        w->out,
-        "struct fa_memory { fa_i64 at[%d], count[%d]; };\n"
-        "__host__ __device__ constexpr fa_memory fa_memory_make()\n{\n    FA_LAUNCH_COUNTS;\n    fa_memory fa_m{};\n",
-        count + 1, count + 1);
+    fputs("__host__ __device__ constexpr fa_memory fa_memory_make()\n{\n    FA_LAUNCH_COUNTS;\n    fa_memory fa_m{};\n",
+          w->out);
     for (int i = 0; i < count; i++) {
         const fa_buffer_line *b = &w->lines->buffers[i];
         put_line(w, b->line);
@@ -170,13 +170,9 @@ static void put_entry(const writing *w, int step, int first, const char *attribu
     char name[32] = "fa_kernel";
     if (step != first)
         snprintf(name, sizeof name, "fa_step_%d", step + 1);
-    fprintf(w->out, "extern \"C\" __global__ void %s%s(const __grid_constant__ fa_params fa_p)\n{\n%s}\n", attributes,
-            name, body);
-    if (step != first)
-        fprintf(w->out,
-                "#ifdef FA_EMU\nextern \"C\" __attribute__((visibility(\"default\"))) void fa_emu_call_%d(const "
-                "fa_params *p) { %s(*p); }\n#endif\n",
-                step + 1, name);
+    fprintf(w->out,
+            "extern \"C\" __global__ void %s%s(const __grid_constant__ fa_params fa_p)\n{\n%s}\nFA_EMU_CALL(%d, %s)\n",
+            attributes, name, body, step + 1, name);
 }
 
 /* What a launch sees: sizes, tensors, buffers. */
@@ -200,11 +196,10 @@ static char *names_of(const writing *w)
 
 typedef enum { COPY_IN, FILL, COPY_OUT } transfer;
 
-static bool has_transfer(const fa_buffer_line *b, transfer what)
+static bool has_transfer(const writing *w, const fa_buffer_line *b, transfer what)
 {
-    return what == FILL       ? b->first != NULL
-           : what == COPY_OUT ? b->count == NULL && is_output(b)
-                              : b->count == NULL && !is_output(b);
+    return what == FILL ? b->first != NULL
+                        : b->count == NULL && (what == COPY_OUT) == fa_launch_lines_output(w->lines, b);
 }
 
 /* The entries of one kind of transfer, from step `step` on. Returns the next step. */
@@ -212,7 +207,7 @@ static int put_transfers(const writing *w, transfer what, int step, int first, c
 {
     for (int i = 0; i < w->lines->buffer_count; i++) {
         const fa_buffer_line *b = &w->lines->buffers[i];
-        if (!has_transfer(b, what))
+        if (!has_transfer(w, b, what))
             continue;
         char *body;
         if (what == FILL)
@@ -258,7 +253,7 @@ static void put_plan_transfers(const writing *w, transfer what, int *step)
         char as_is[32] = "false";
         if (what != FILL)
             snprintf(as_is, sizeof as_is, "fa_as_is_%d", i);
-        if (has_transfer(b, what))
+        if (has_transfer(w, b, what))
             fprintf(w->out, "    plan.steps[plan.count++] = fa_copy_step(%d, fa_count<%d>, %d, %s, \"%s\");\n", ++*step,
                     i, what == FILL ? 0 : tensor_of(b), as_is, what == FILL ? "" : b->order);
     }
@@ -284,17 +279,13 @@ static int put_plan(const writing *w)
     fputs("    return plan;\n}\nconstexpr fa_plan fa_plan_made = fa_plan_make();\n", w->out);
     for (int i = 0; i < w->lines->launch_count; i++)
         fprintf(w->out, "constexpr int fa_threads_%d = fa_threads_of(fa_plan_made.steps[%d]);\n", first + i, first + i);
-    fputs("#ifdef FA_EMU\nextern \"C\" __attribute__((visibility(\"default\"))) const fa_plan fa_launch_plan;\n#endif\n"
-          "extern \"C\" __device__ const fa_plan fa_launch_plan = fa_plan_made;\n",
-          w->out);
-    bool has_lse = false;
-    for (int i = 0; i < w->lines->buffer_count; i++)
-        has_lse = has_lse || strcmp(w->lines->buffers[i].tensor, "lse") == 0;
+    fputs("extern \"C\" __device__ const fa_plan fa_launch_plan = fa_plan_made;\n", w->out);
     fprintf(w->out,
             "FA_KERNEL_INFO(.threads = fa_threads_%d, .smem_dynamic_bytes = fa_shared_of(fa_plan_made.steps[%d]), "
-            ".workspace_bytes_fixed = fa_at<%d>, .nondeterministic = FA_NONDETERMINISTIC, .writes_lse = %d, "
-            ".serves_bf16 = FA_LINES_BF16);\n",
-            first, first, w->lines->buffer_count, has_lse);
+            ".workspace_bytes_fixed = fa_at<%d>, .nondeterministic = FA_NONDETERMINISTIC, .writes_lse = FA_LINES_LSE, "
+            ".serves_bf16 = FA_LINES_BF16, .serves = %s);\n",
+            first, first, w->lines->buffer_count,
+            w->lines->gradients ? "FA_FEATURE_BACKWARD | (FA_NONDETERMINISTIC ? 0 : FA_FEATURE_DETERMINISTIC)" : "0");
     return first;
 }
 
@@ -302,7 +293,8 @@ void fa_launch_source_put(FILE *out, const fa_launch_lines *lines, const char *s
                           size_t count)
 {
     const writing w = {.lines = lines, .shown = shown, .files = files, .file_count = count, .out = out};
-    fputs("\n#undef p\n#undef q\n#undef k\n#undef v\n#undef o\n#undef i\n#undef lse\n#undef batch\n#undef heads\n"
+    fputs("\n#undef p\n#undef q\n#undef k\n#undef v\n#undef o\n#undef i\n#undef lse\n#undef dout\n#undef dq\n#undef "
+          "dk\n#undef dv\n#undef batch\n#undef heads\n"
           "#undef kv_heads\n#undef seq\n#undef seq_q\n#undef seq_kv\n#undef dim\n#undef causal\n#undef scale\n",
           out);
     put_limits(&w);

@@ -25,7 +25,9 @@ static bool beside(const char *file, const char *name, char path[PATH_MAX])
 {
     const char *slash = strrchr(file, '/');
     const int folder = slash != NULL ? (int)(slash - file) : 0;
-    snprintf(path, PATH_MAX, "%.*s/%s", folder > 0 ? folder : 1, folder > 0 ? file : ".", name);
+    snprintf(path, PATH_MAX, "%s", name);
+    if (name[0] != '/')
+        snprintf(path, PATH_MAX, "%.*s/%s", folder > 0 ? folder : 1, folder > 0 ? file : ".", name);
     return access(path, R_OK) == 0;
 }
 
@@ -56,8 +58,9 @@ bool fa_source_include(const char *line, char name[FA_INCLUDE_NAME], bool *quote
 
 static void note_own(fa_source_files *files, const char *name, const char *found)
 {
-    char ours[PATH_MAX];
-    if (!fa_forward_target(name, ours) || strcmp(found, ours) == 0)
+    char ours[PATH_MAX], emulators[PATH_MAX];
+    snprintf(emulators, sizeof emulators, "%s/src/emu/include/%s", fa_home(), name);
+    if (!fa_forward_target(name, ours) || strcmp(found, ours) == 0 || strcmp(found, emulators) == 0)
         return;
     if (files->own == NULL)
         files->own = fa_format("%s", "");

@@ -6,7 +6,8 @@
 #include <string.h>
 
 /* Names that the lines have from us. */
-static const char own_names[] = " p q k v o lse batch heads kv_heads seq seq_q seq_kv dim causal scale i ";
+static const char own_names[] =
+    " p q k v o lse dout dq dk dv batch heads kv_heads seq seq_q seq_kv dim causal scale i ";
 
 static bool in_word(char c) { return isalnum((unsigned char)c) || c == '_'; }
 
@@ -35,6 +36,21 @@ static const char *find(const char *at, const char *marks)
         depth -= strchr(")]}", *at) != NULL;
     }
     return at;
+}
+
+static bool has_word(const char *text, const char *word)
+{
+    const size_t length = strlen(word);
+    for (const char *at = text; at != NULL && (at = strstr(at, word)) != NULL; at += length) {
+        const char *before = at;
+        while (before > text && isspace((unsigned char)before[-1]))
+            before--;
+        const bool member =
+            before > text && (before[-1] == '.' || (before[-1] == '>' && before - text > 1 && before[-2] == '-'));
+        if (!member && (at == text || !in_word(at[-1])) && !in_word(at[length]))
+            return true;
+    }
+    return false;
 }
 
 static fa_status refuse_form(const char *word, const char *text, fa_reason *why)
@@ -86,23 +102,19 @@ static fa_status read_launch(const char *text, fa_launch_line *launch, fa_reason
 /* Each axis once; those that a tensor always has, and no other tensor's. */
 static fa_status check_order(const fa_buffer_line *b, fa_reason *why)
 {
-    static const struct {
-        const char *tensor, *must, *may;
-    } axes[] = {{"q", "sd", "bh"},    {"k", "sd", "bhH"},    {"v", "sd", "bhH"}, {"o", "sd", "bh"},
-                {"kv", "2sd", "bhH"}, {"qkv", "3sd", "bhH"}, {"lse", "s", "bh"}};
-    for (size_t i = 0; i < sizeof axes / sizeof *axes; i++) {
-        if (strcmp(axes[i].tensor, b->tensor) != 0)
-            continue;
-        bool good = strchr(b->order, 'h') == NULL || strchr(b->order, 'H') == NULL;
-        for (const char *c = b->order; *c != '\0'; c++)
-            good = good && strchr(c + 1, *c) == NULL && (strchr(axes[i].must, *c) || strchr(axes[i].may, *c));
-        for (const char *c = axes[i].must; *c != '\0'; c++)
-            good = good && strchr(b->order, *c) != NULL;
-        return good ? FA_PASS
-                    : fa_refuse(why, FA_USAGE, "FA_BUFFER: %s has the axes %s and may have %s, each once, not '%s'",
-                                b->tensor, axes[i].must, axes[i].may, b->order);
-    }
-    return fa_refuse(why, FA_USAGE, "FA_BUFFER: TENSOR is one of q, k, v, kv, qkv, o, lse, not '%s'", b->tensor);
+    static const char tensors[] = "q, k, v, kv, qkv, o, lse, dout, dq, dk, dv, dkv, dqkv";
+    const char *of = b->tensor, *may = strpbrk(of, "kv") != NULL ? "bhH" : "bh";
+    const char *must = strstr(of, "qkv") ? "3sd" : strstr(of, "kv") ? "2sd" : strcmp(of, "lse") == 0 ? "s" : "sd";
+    if (!has_word(tensors, of))
+        return fa_refuse(why, FA_USAGE, "FA_BUFFER: TENSOR is one of %s, not '%s'", tensors, of);
+    bool good = strchr(b->order, 'h') == NULL || strchr(b->order, 'H') == NULL;
+    for (const char *c = b->order; *c != '\0'; c++)
+        good = good && strchr(c + 1, *c) == NULL && (strchr(must, *c) || strchr(may, *c));
+    for (const char *c = must; *c != '\0'; c++)
+        good = good && strchr(b->order, *c) != NULL;
+    return good ? FA_PASS
+                : fa_refuse(why, FA_USAGE, "FA_BUFFER: %s has the axes %s and may have %s, each once, not '%s'", of,
+                            must, may, b->order);
 }
 
 /* [COUNT] or several dimensions; NULL: not well formed. `*at` moves behind them. */
@@ -148,23 +160,23 @@ static fa_status read_buffer(const char *text, fa_buffer_line *b, fa_reason *why
             return refuse_form("FA_BUFFER", text, why);
     } else {
         int used = 0;
-        if (sscanf(at, "= %3[a-z] . %7[a-zA-Z0-9] %n", b->tensor, b->order, &used) != 2 || used == 0)
+        if (sscanf(at, "= %4[a-z] . %7[a-zA-Z0-9] %n", b->tensor, b->order, &used) != 2 || used == 0)
             return refuse_form("FA_BUFFER", text, why);
         FA_TRY(check_order(b, why));
         at += used;
         if (*at == '*') {
-            b->factor = cut(at + 1, at + strcspn(at, ";"));
-            at += strcspn(at, ";");
+            b->factor = cut(at + 1, at + strcspn(at, "=;"));
+            at += strcspn(at, "=;");
         }
     }
     if (*at == '=') {
         b->first = cut(at + 1, at + strcspn(at, ";"));
         at += strcspn(at, ";");
     }
-    if (b->first != NULL && b->count == NULL && strchr("ol", b->tensor[0]) == NULL)
+    if (b->first != NULL && b->count == NULL && (strchr("old", b->tensor[0]) == NULL || strcmp(b->tensor, "dout") == 0))
         return fa_refuse(why, FA_USAGE, "FA_BUFFER: %s is a copy of %s: it takes no value", b->name, b->tensor);
     if (b->factor != NULL && strchr(b->tensor, 'q') == NULL)
-        return fa_refuse(why, FA_USAGE, "FA_BUFFER: a factor is for q and qkv, not for %s", b->tensor);
+        return fa_refuse(why, FA_USAGE, "FA_BUFFER: a factor is for q, qkv, dq and dqkv, not for %s", b->tensor);
     const bool good = (b->factor == NULL || b->factor[0] != '\0') && at[strspn(at, " \t;")] == '\0' &&
                       (b->first == NULL || b->first[0] != '\0');
     return good ? FA_PASS : refuse_form("FA_BUFFER", text, why);
@@ -205,21 +217,6 @@ static char *read_comment(const char **at)
         *at += strspn(*at, "/* \t");
     }
     return text;
-}
-
-static bool has_word(const char *text, const char *word)
-{
-    const size_t length = strlen(word);
-    for (const char *at = text; at != NULL && (at = strstr(at, word)) != NULL; at += length) {
-        const char *before = at;
-        while (before > text && isspace((unsigned char)before[-1]))
-            before--;
-        const bool member =
-            before > text && (before[-1] == '.' || (before[-1] == '>' && before - text > 1 && before[-2] == '-'));
-        if (!member && (at == text || !in_word(at[-1])) && !in_word(at[length]))
-            return true;
-    }
-    return false;
 }
 
 bool fa_launch_lines_have(const fa_launch_lines *lines, const char *word)
@@ -269,37 +266,54 @@ static char *with_macros(const char *text, const char *arguments)
     return words;
 }
 
-/* A bare q is a packed tensor that starts on 16 bytes: a buffer without a line. */
+/* A bare q is a packed tensor that starts on 16 bytes: a buffer without a line. Gradients make inputs of o and lse. */
 static void add_bare_names(fa_launch_lines *lines)
 {
-    static const char *const names[] = {"q", "k", "v", "o", "lse"};
-    for (int t = 0; t < 5; t++) {
+    static const char *const names[] = {"dq", "dk", "dv", "q", "k", "v", "dout", "o", "lse"};
+    for (int i = 0; i < lines->launch_count; i++)
+        lines->gradients = lines->gradients || strstr(lines->launches[i].words, "p.dq") != NULL;
+    for (int i = 0; i < lines->buffer_count; i++)
+        lines->gradients = lines->gradients || lines->buffers[i].tensor[0] == 'd';
+    for (int t = 0; t < 9; t++) {
+        const bool lse = t == 8;
         bool used = false;
         for (int i = 0; i < lines->launch_count; i++)
             used = used || has_word(lines->launches[i].words, names[t]);
-        for (int i = 0; i < lines->buffer_count && t < 3; i++)
+        for (int i = 0; i < lines->buffer_count && t > 2 && t < (lines->gradients ? 9 : 6); i++)
             used = used || (lines->buffers[i].line > 0 && has_word(lines->buffers[i].first, names[t]));
         if (!used)
             continue;
         fa_buffer_line *b = &lines->buffers[lines->buffer_count++];
-        *b = (fa_buffer_line){.type = fa_format(t < 4 ? "fa_element" : "float"), .name = fa_format("%s", names[t])};
+        *b = (fa_buffer_line){.type = fa_format(lse ? "float" : "fa_element"), .name = fa_format("%s", names[t])};
         snprintf(b->tensor, sizeof b->tensor, "%s", names[t]);
-        snprintf(b->order, sizeof b->order, t < 4 ? "bhsd" : "bhs");
+        snprintf(b->order, sizeof b->order, lse ? "bhs" : "bhsd");
+        lines->gradients = lines->gradients || b->tensor[0] == 'd';
     }
+}
+
+bool fa_launch_lines_output(const fa_launch_lines *lines, const fa_buffer_line *buffer)
+{
+    const char *of = buffer->tensor;
+    return lines->gradients ? of[0] == 'd' && strcmp(of, "dout") != 0 : strcmp(of, "o") == 0 || strcmp(of, "lse") == 0;
 }
 
 static fa_status check_whole(const fa_launch_lines *lines, const char *text, fa_reason *why)
 {
-    bool output = false;
+    bool all = false; /* with p a kernel can write all of them */
     for (int i = 0; i < lines->launch_count; i++)
-        output = output || has_word(lines->launches[i].words, "p");
-    for (int i = 0; i < lines->buffer_count; i++)
-        output = output || strcmp(lines->buffers[i].tensor, "o") == 0;
+        all = all || has_word(lines->launches[i].words, "p");
     if (lines->launch_count == 0)
         return fa_refuse(why, FA_USAGE, "FA_BUFFER without FA_LAUNCH: no line launches a kernel");
-    if (!output)
-        return fa_refuse(why, FA_USAGE,
-                         "FA_LAUNCH: no argument is o, nor a FA_BUFFER of it: nothing writes the output");
+    for (const char *tensor = lines->gradients ? "qkv" : "o"; *tensor != '\0'; tensor++) {
+        bool output = all;
+        for (int i = 0; i < lines->buffer_count; i++)
+            output = output || (fa_launch_lines_output(lines, &lines->buffers[i]) &&
+                                strchr(lines->buffers[i].tensor, *tensor) != NULL);
+        if (!output)
+            return fa_refuse(why, FA_USAGE,
+                             "FA_LAUNCH: no argument is %s%c, nor a FA_BUFFER of it: nothing writes the output",
+                             lines->gradients ? "d" : "", *tensor);
+    }
     for (const char *at = text; (at = strstr(at, "FA_KERNEL_INFO")) != NULL; at++)
         if (at == text || at[-1] == '\n')
             return fa_refuse(why, FA_USAGE, "FA_LAUNCH: the lines say what FA_KERNEL_INFO says: take one of the two");

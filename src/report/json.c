@@ -97,7 +97,7 @@ static void put_bound(cJSON *record, const fa_machine_bound *b)
 /* What is launched, in order. Copies that a launch leaves out, because the tensor lies right, are there too. */
 static void put_steps(cJSON *launch, const fa_plan *plan)
 {
-    static const char *const tensors[] = {"", "q", "k", "v", "o", "lse", "kv", "qkv"};
+    static const char *const tensors[] = FA_OF_NAMES;
     cJSON *steps = cJSON_AddArrayToObject(launch, "steps");
     for (int i = 0; i < plan->count; i++) {
         const fa_step *s = &plan->steps[i];

@@ -47,7 +47,7 @@ END
 @test "NVRTC takes a header of the source before ours of its name" {
     mkdir -p "$work"/{inc,near/sub}
     echo '#define OWN 1' | tee "$work/inc/limits.h" "$work/near/math.h" >"$work/near/sub/span"
-    { echo '#include <limits.h>' && cat examples/plain.cu && echo 'static_assert(OWN, "");'; } >"$work/k.cu"
+    { printf '#include <%s>\n' assert.h limits.h; cat examples/plain.cu; echo 'static_assert(OWN, "");'; } >"$work/k.cu"
     { echo '#include "math.h"' && tail -n +2 "$work/k.cu"; } >"$work/near/beside.cu"
     echo '#include "span"' >"$work/near/sub/includer.h"
     { echo '#include "sub/includer.h"' && tail -n +2 "$work/k.cu"; } >"$work/near/includer.cu"

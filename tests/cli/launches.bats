@@ -30,6 +30,21 @@ problem=(--device emu --batch 2 --heads 4 --kv-heads 2 --seq 19 --dim 16)
     refused 3 "as many queries as keys" ./fa_bench --source $at/packed_qkv.cu "${problem[@]}" --seq-kv 20 --quiet
 }
 
+@test "gradients by lines: sums over a group, one tensor of all three, a factor of dq, wrong ones" {
+    local in=examples/gradients.cu gradients=("${problem[@]}" --op backward --seeds 1)
+    ./fa_bench --source $in "${gradients[@]}" --seq-kv 33 --causal --dtype bf16 --strides bshd --misalign 1 --quiet
+    sed -e '/BUFFER.* d[QKV] = d/d; s/Q = q.bhsd/& * scale * sqrtf(dim)/; s/seq_q, scale,/seq_q, rsqrtf((float)dim),/' \
+        -e 's/dQ, dK, dV/all, all + batch * heads * seq * dim, all + 2 * batch * heads * seq * dim/' \
+        -e '1i // FA_BUFFER: float all = dqkv.3bHsd * scale * sqrtf(dim) = 0' $in >"$work/k.cu"
+    ./fa_bench --source "$work/k.cu" "${gradients[@]}" --scale 0.4 --quiet
+    sed -i '1s/Hsd.*=/Hsd =/' "$work/k.cu"
+    run -1 ./fa_bench --source "$work/k.cu" "${gradients[@]}" --scale 0.4
+    [[ $output == *"against cpu: dq:"*"is the right one times 0.625"* ]]
+    refused 3 "gradients: for --op backward" ./fa_bench --source $in "${problem[@]}" --quiet
+    sed 's/dV = dv.*/dV[batch * heads * seq_kv * dim]/' $in >"$work/k.cu"
+    refused 2 "no argument is dv" ./fa_bench --source "$work/k.cu" "${gradients[@]}" --quiet
+}
+
 # A kernel that fills the output with zeros, and a line above it.
 zeros() { # LINE...
     printf '// %s\n' "$@" >"$work/k.cu"
@@ -64,39 +79,16 @@ good='FA_LAUNCH: zeros<<<fa_ceil(batch * heads * seq_q * dim, 128), 128>>>(o, ba
 
 @test "q with a factor, values that are computed from the tensors, a header with a byte order mark" {
     printf '\xEF\xBB\xBF__device__ inline float exponential(float x) { return expf(x); }\n' >"$work/mark.cuh"
-    cat >"$work/k.cu" <<'END'
-// FA_BUFFER: float Q = q.bhsd * scale * 2
-// FA_BUFFER: float K[batch * heads][seq_kv * dim] = (float)k[i] / 2
-// FA_LAUNCH: attend<<<dim3(seq_q, heads, batch), 1>>>(Q, K, v, o, seq_kv, dim)
-#include "mark.cuh"
-#include <cuda_fp16.h>
-static_assert(FA_HEADS == FA_KV_HEADS && !FA_CAUSAL, "no mask, a K/V head for every head");
-__global__ void attend(const float *q, const float *k, const half *v, half *o, int keys, int dim)
-{
-    const int head = blockIdx.z * gridDim.y + blockIdx.y, row = head * gridDim.x + blockIdx.x;
-    float sum = 0.0f, top = -INFINITY, s[64];
-    for (int j = 0; j < keys; j++) {
-        s[j] = 0.0f;
-        for (int d = 0; d < dim; d++)
-            s[j] += q[row * dim + d] * k[(head * keys + j) * dim + d];
-        top = fmaxf(top, s[j]);
-    }
-    for (int j = 0; j < keys; j++)
-        sum += s[j] = exponential(s[j] - top);
-    for (int d = 0; d < dim; d++) {
-        float all = 0.0f;
-        for (int j = 0; j < keys; j++)
-            all += s[j] * __half2float(v[(head * keys + j) * dim + d]);
-        o[row * dim + d] = __float2half(all / sum);
-    }
-}
-END
-    ./fa_bench --source "$work/k.cu" "${problem[@]}" --kv-heads 4 --seq-kv 40 --quiet
-    sed -i -e 's/(Q, K, v, o, seq_kv, dim)/(ALL)/' \
-        -e '4i #define REST v, o, \\\n    seq_kv, dim\n#define ALL Q, K, REST' "$work/k.cu" # arguments by macros
-    ./fa_bench --source "$work/k.cu" "${problem[@]}" --kv-heads 4 --seq-kv 40 --quiet
+    local part=(./fa_bench --source "$work/k.cu" "${problem[@]}" --seq-kv 40 --quiet)
+    sed -e 's/half Vt/half Q = q.bhsd * scale * 2\n\/\/ FA_BUFFER: &/; s/>>>(q, k,/>>>(Q, K,/' \
+        -e '1i // FA_BUFFER: half K[batch * kv_heads][seq_kv * dim] = (float)k[i] / 2' -e '1i #include "mark.cuh"' \
+        -e 's/expf(/exponential(/; s/scale, causal)$/1.0f, causal)/' $at/scores.cu >"$work/k.cu"
+    "${part[@]}"
+    sed -i -e 's/(scores, Vt, o, seq_kv, /(ALL, /' \
+        -e '1i #define REST Vt, o, \\\n    seq_kv\n#define ALL scores, REST' "$work/k.cu" # arguments by macros
+    "${part[@]}"
     sed -i 's/scale \* 2/scale/' "$work/k.cu"
-    run -1 ./fa_bench --source "$work/k.cu" "${problem[@]}" --kv-heads 4 --quiet
+    run -1 "${part[@]}"
 }
 
 @test "lines in a comment of the other kind; a launcher with spaces in it; attributes of the kernel; operator<<" {

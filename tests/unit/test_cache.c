@@ -105,7 +105,8 @@ TEST_WITH(source_digest_follows_includes, fresh_root, drop_root)
     fa_digest before, after, again;
     FREED char *path = fa_format("%s/a.cu", root);
     put_file(root, "a.cu", "#include \"b.h\"\nint a;\n");
-    put_file(root, "b.h", "  #  include \"c.h\"\n");
+    FREED char *absolute = fa_format("  #  include \"%s/c.h\"\n", root);
+    put_file(root, "b.h", absolute);
     put_file(root, "c.h", "#include \"b.h\"\n/* a cycle */\n");
     assert_int_equal(fa_source_digest(path, NULL, &before, &why), FA_PASS);
     put_file(root, "c.h", "#include \"b.h\"\n/* an edit */\n");

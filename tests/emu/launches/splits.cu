@@ -10,15 +10,6 @@
 // FA_BUFFER: int lengths[batch] = seq_kv - i % 1
 // FA_LAUNCH: part<dim><<<dim3(heads, seq_q, batch * FA_SPLITS), 32>>>(Q, K, V, parts, sums, lengths, scale, causal)
 // FA_LAUNCH: combine<<<dim3(heads, seq_q, batch), dim>>>(parts, sums, O, L, FA_SPLITS)
-struct rows {
-    int at, count;
-};
-
-__device__ static rows place()
-{
-    return {int((blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x), int(gridDim.x * gridDim.y)};
-}
-
 template <int DIM>
 __global__ void part(const float *q, const float *k, const float *v, float *parts, float2 *sums, const int *lengths,
                      float scale, bool causal)
@@ -26,7 +17,8 @@ __global__ void part(const float *q, const float *k, const float *v, float *part
     const int splits = FA_SPLITS, batch = blockIdx.z % (gridDim.z / splits), split = blockIdx.z / (gridDim.z / splits);
     const int keys = lengths[batch], each = (keys + splits - 1) / splits;
     const int last = min(keys, (split + 1) * each), seen = causal ? int(blockIdx.y) + keys - int(gridDim.y) + 1 : keys;
-    const int row = (batch * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x, at = place().at;
+    const int row = (batch * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
+    const int at = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
     float top = -INFINITY, sum = 0.0f, o[DIM] = {};
     if (threadIdx.x != 0)
         return;
@@ -49,7 +41,8 @@ __global__ void part(const float *q, const float *k, const float *v, float *part
 
 __global__ void combine(const float *parts, const float2 *sums, float *o, float *lse, int splits)
 {
-    const int row = place().at, rows = place().count * gridDim.z, dim = blockDim.x, d = threadIdx.x;
+    const int row = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
+    const int rows = gridDim.x * gridDim.y * gridDim.z, dim = blockDim.x, d = threadIdx.x;
     float top = -INFINITY, sum = 0.0f, all = 0.0f;
     for (int s = 0; s < splits; s++)
         top = fmaxf(top, sums[s * rows + row].x);
