@@ -160,8 +160,6 @@ void fa_pool_end(fa_pool *pool)
     for (size_t slot = 0; slot < FA_POOL_AHEAD; slot++)
         drop_result(pool, slot);
     free(pool->children);
-    if (fa_children_signal() != 0) {
-        signal(fa_children_signal(), SIG_DFL);
-        raise(fa_children_signal());
-    }
+    signal(fa_children_signal(), SIG_DFL);
+    raise(fa_children_signal()); /* 0: none, and nothing happens */
 }

@@ -102,7 +102,7 @@ static void left_of_tile(fa_recipe *r, int32_t way)
         r->keys.first = (int32_t)fewest(first, r->keys.first);
 }
 
-enum { NO_CHUNK, CHUNK_TO_ZERO, CHUNK_OF_ROW, CHUNK_OFF };
+enum { NO_CHUNK, CHUNK_TO_ZERO, CHUNK_OF_ROW, CHUNK_OFF, CHUNK_OPEN = CHUNK_OFF + 6 };
 static void chunk(fa_recipe *r, int32_t way)
 {
     const int64_t size = r->see.chunk, begin = (way == CHUNK_OF_ROW ? r->at.row : r->pos) / size * size;
@@ -111,7 +111,7 @@ static void chunk(fa_recipe *r, int32_t way)
     const int32_t off = way - CHUNK_OFF;
     if (way != NO_CHUNK)
         clip(r, begin + (off == 0) - (off == 1) - (off == 4) * size,
-             begin + size + (off == 2) - (off == 3) + (off == 5) * size);
+             way == CHUNK_OPEN ? INT32_MAX : begin + size + (off == 2) - (off == 3) + (off == 5) * size);
 }
 
 /* Bits that are read otherwise may also show keys behind the row's own. */
@@ -125,15 +125,17 @@ static void tree(fa_recipe *r, int32_t way)
 
 /* ---- which keys are read ---- */
 
-enum { NO_LAST_KEY, NO_FIRST_KEY, LARGEST, LARGEST_POS, OF_FIRST_ROW, OF_FIRST_ROW_EXACTLY, OF_FIRST_ROW_ZEROS };
+enum { NO_LAST_KEY, NO_FIRST_KEY, LARGEST, LARGEST_POS, OF_QUERIES, OF_FIRST_ROW };
+enum { OF_FIRST_ROW_EXACTLY = OF_FIRST_ROW + 1, OF_FIRST_ROW_ZEROS };
 static void range(fa_recipe *r, int32_t way)
 {
     const fa_keys keys = r->keys;
     const int64_t end = keys_of_tile(r, false).end;
-    if (way == LARGEST_POS)
-        r->pos = (int64_t)r->at.row + r->problem->seq_kv - r->at.seq_q;
-    if (way == LARGEST || way == LARGEST_POS)
-        fa_recipe_look(r, r->problem->seq_kv);
+    const int32_t most_keys = r->problem->seq_kv, all = way == OF_QUERIES ? r->at.seq_q : most_keys;
+    if (way == LARGEST_POS || way == OF_QUERIES)
+        r->pos = (int64_t)r->at.row + all - r->at.seq_q;
+    if (way >= LARGEST && way <= OF_QUERIES)
+        fa_recipe_look(r, (int32_t)fewest(all, most_keys));
     if (way == NO_LAST_KEY || way == NO_FIRST_KEY)
         clip(r, (int64_t)keys.first + (way == NO_FIRST_KEY), (int64_t)keys.end - (way == NO_LAST_KEY));
     if (way == OF_FIRST_ROW_ZEROS) /* what its tile of keys has beyond is 0 */
@@ -332,6 +334,7 @@ static const fa_mistake mistakes[] = {
     {"chunks are missing", CHUNK, chunk, NO_CHUNK, 1},
     {"chunks are rounded toward 0, or begin at the row's index", CHUNK, chunk, CHUNK_TO_ZERO, 2},
     {"chunks begin or end one key off, or a chunk", CHUNK, chunk, CHUNK_OFF, 6},
+    {"chunks have no end", CHUNK, chunk, CHUNK_OPEN, 1},
     {"the first tile of keys is not masked on the left", BOUNDS, left_of_tile, 0, 2 * TILES},
     {"the accumulator is not rescaled when the maximum rises", 0, rescale, OUTPUT_KEPT, TILES},
     {"the row sum is not rescaled when the maximum rises", 0, rescale, SUM_KEPT, TILES},
@@ -357,6 +360,7 @@ static const fa_mistake mistakes[] = {
     {"the number of keys is cut to a multiple of 2, 4, 8, ...", 0, cut_to_multiples, 0, CUTS},
     {"keys are masked by whole tiles", HIDES, masked_by_tiles, 0, TILES},
     {"the first tile of keys is left out", 0, no_first_tile, 0, 2 * TILES},
+    {"the number of queries is taken for that of keys", 0, range, OF_QUERIES, 1},
     {"q.k leaves out the last columns", 0, fa_mistake_fewer_dims, 0, 5},
     {"the softcap is missing", CAP, softcap, NO_CAP, 1},
     {"the softcap comes after the mask: hidden keys score -softcap", CAP | HIDES, softcap, AFTER_MASK, 2},

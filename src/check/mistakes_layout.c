@@ -39,12 +39,9 @@ void fa_mistake_other_query(fa_recipe *r, int32_t way)
 {
     const fa_problem *p = r->problem;
     const int32_t batches[] = {0, (r->at.batch + 1) % p->batch, (r->at.batch + p->batch - 1) % p->batch};
-    const int32_t row = r->at.row + (way == 3) - (way == 4), last = r->at.seq_q - 1;
+    const int32_t at = r->at.row, row = way == 3 && at + 1 < r->at.seq_q ? at + 1 : way == 4 && at > 0 ? at - 1 : at;
     const int32_t head = way < 5 ? r->at.head : fa_other_head(p, r->at.head, way - 4);
-    const int64_t flat = fa_problem_flat(p, way < 3 ? batches[way] : r->at.batch, head,
-                                         row < 0      ? 0
-                                         : row > last ? last
-                                                      : row);
+    const int64_t flat = fa_problem_flat(p, way < 3 ? batches[way] : r->at.batch, head, row);
     if (flat < fa_problem_rows(p))
         r->q = r->tensors->q + flat * p->dim;
 }

@@ -97,10 +97,8 @@ static fa_status repeat(fa_session *s, int32_t number, uint16_t *again, float *l
     FA_TRY(fa_buffers_output(buffers, again, why));
     FA_TRY(fa_buffers_read_lse(buffers, lse_again, why));
     s->result->repeats++;
-    const fa_outputs first = {s->output, s->count, s->lse, s->lse_count},
-                     second = {again, s->count, lse_again, s->lse_count};
     const bool may_differ = s->problem->backward ? !s->problem->deterministic : s->candidate->nondeterministic;
-    fa_status status = fa_compare_bits(&first, &second, number, schedule, why);
+    fa_status status = fa_compare_bits(s, again, lse_again, number, schedule, why);
     if (status == FA_WRONG && may_differ)
         status = judge_again(s, number, schedule, again, lse_again, why);
     else if (s->problem->backward)
@@ -148,23 +146,23 @@ static fa_status differs(int32_t number, const char *schedule, const char *what,
                      number + 1, schedule[0] != '\0' ? ", schedule " : "", schedule, differing, count, what, first);
 }
 
-fa_status fa_compare_bits(const fa_outputs *first, const fa_outputs *again, int32_t number, const char *schedule,
-                          fa_reason *why)
+fa_status fa_compare_bits(const fa_session *s, const uint16_t *again, const float *lse_again, int32_t number,
+                          const char *schedule, fa_reason *why)
 {
     char place[64];
     size_t differing = 0, at = 0;
-    if (memcmp(again->output, first->output, first->count * sizeof *again->output) != 0)
-        for (size_t k = 0; k < first->count; k++)
-            if (again->output[k] != first->output[k] && differing++ == 0)
+    if (memcmp(again, s->output, s->count * sizeof *again) != 0)
+        for (size_t k = 0; k < s->count; k++)
+            if (again[k] != s->output[k] && differing++ == 0)
                 at = k;
-    snprintf(place, sizeof place, "element %zu (0x%04x, then 0x%04x)", at, first->output[at], again->output[at]);
+    snprintf(place, sizeof place, "element %zu (0x%04x, then 0x%04x)", at, s->output[at], again[at]);
     if (differing > 0)
-        return differs(number, schedule, "", differing, first->count, place, why);
-    for (size_t k = 0; k < first->lse_count; k++)
-        if (memcmp(&again->lse[k], &first->lse[k], sizeof *again->lse) != 0 && differing++ == 0)
+        return differs(number, schedule, "", differing, s->count, place, why);
+    for (size_t k = 0; k < s->lse_count; k++)
+        if (memcmp(&lse_again[k], &s->lse[k], sizeof *lse_again) != 0 && differing++ == 0)
             at = k;
     if (differing == 0)
         return FA_PASS;
-    snprintf(place, sizeof place, "element %zu (%.9g, then %.9g)", at, (double)first->lse[at], (double)again->lse[at]);
-    return differs(number, schedule, " of the log-sum-exp", differing, first->lse_count, place, why);
+    snprintf(place, sizeof place, "element %zu (%.9g, then %.9g)", at, (double)s->lse[at], (double)lse_again[at]);
+    return differs(number, schedule, " of the log-sum-exp", differing, s->lse_count, place, why);
 }

@@ -12,15 +12,7 @@ const char *fa_repeats_vary(fa_session *s, int32_t variation, char word[32]);
  * kernel that declares itself nondeterministic, and of gradients without --deterministic, must pass the rules. */
 fa_status fa_repeats_check(fa_session *s, fa_reason *why);
 
-/* Of a launch: the output, and the log-sum-exp if there is one. */
-typedef struct fa_outputs {
-    const uint16_t *output;
-    size_t count;
-    const float *lse;
-    size_t lse_count;
-} fa_outputs;
-
-/* FA_WRONG: launch `number` (`again`) differs from the first; how much, and where first. schedule: of the emulator, or
- * "". */
-fa_status fa_compare_bits(const fa_outputs *first, const fa_outputs *again, int32_t number, const char *schedule,
-                          fa_reason *why);
+/* FA_WRONG: launch `number` (`again`, `lse_again`) differs from the first, in s; how much, and where first.
+ * schedule: of the emulator, or "". */
+fa_status fa_compare_bits(const fa_session *s, const uint16_t *again, const float *lse_again, int32_t number,
+                          const char *schedule, fa_reason *why);

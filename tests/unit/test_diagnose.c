@@ -27,7 +27,7 @@ typedef struct scene {
 
 /* Every `step`th row is expected; the baseline is off by up to `error` times the value's size. `own`: how much of a row
  * is its own, and not common to all rows. */
-static scene open_scene_of(fa_problem problem, int32_t tile_m, int64_t step, double size, double error, double own)
+static scene open_scene(fa_problem problem, int32_t tile_m, int64_t step, double size, double error, double own)
 {
     scene s = {.problem = problem, .tile_m = tile_m, .count = fa_problem_q_count(&problem)};
     const int64_t rows = (int64_t)s.count / problem.dim;
@@ -55,11 +55,6 @@ static scene open_scene_of(fa_problem problem, int32_t tile_m, int64_t step, dou
         }
     }
     return s;
-}
-
-static scene open_scene(fa_problem problem, int32_t tile_m, int64_t step, double size, double error)
-{
-    return open_scene_of(problem, tile_m, step, size, error, 1.0);
 }
 
 static void close_scene(scene *s)
@@ -218,7 +213,7 @@ TEST(faults_are_described)
                   {{2, 4, 4, 1, 9, 32, false, 0.25f}, 16, 1},  {{1, 1, 1, 8, 9, 16, false, 0.25f}, 8, 1},
                   {{1, 2, 1, 12, 9, 16, false, 0.25f}, 4, 1},  {{2, 3, 1, 12, 9, 16, false, 0.25f}, 8, 1}};
     for (size_t i = 0; i < sizeof scenes / sizeof *scenes; i++) {
-        CLEANUP(close_scene) scene s = open_scene(scenes[i].problem, scenes[i].tile_m, scenes[i].step, 1.0, 1e-3);
+        CLEANUP(close_scene) scene s = open_scene(scenes[i].problem, scenes[i].tile_m, scenes[i].step, 1.0, 1e-3, 1.0);
         FREED uint16_t *right = fa_alloc(s.count * sizeof *right);
         memcpy(right, s.output, s.count * sizeof *right);
         for (int rest = 0; rest < 2; rest++) { /* the first scene shows words; what is left of it is a digest, too */
@@ -240,7 +235,7 @@ TEST(faults_are_described)
         }
     }
     /* rows that are much alike */
-    CLEANUP(close_scene) scene s = open_scene_of(scenes[4].problem, scenes[4].tile_m, 1, 1.0, 1e-3, 0.1);
+    CLEANUP(close_scene) scene s = open_scene(scenes[4].problem, scenes[4].tile_m, 1, 1.0, 1e-3, 0.1);
     FREED uint16_t *right = fa_alloc(s.count * sizeof *right);
     memcpy(right, s.output, s.count * sizeof *right);
     for (int fault = 0; fault < CLOSE_ONES; fault++)
@@ -256,7 +251,7 @@ TEST(a_pattern_holds_for_whole_rows)
         uint16_t value;
         const char *words;
     } cases[] = {{0, "zeros"}, {0xFFFF, "never written"}, {0x7C00, "NaN or infinity"}};
-    CLEANUP(close_scene) scene s = open_scene((fa_problem){1, 1, 1, 8, 9, 16, false, 0.25f}, 8, 1, 1.0, 1e-3);
+    CLEANUP(close_scene) scene s = open_scene((fa_problem){1, 1, 1, 8, 9, 16, false, 0.25f}, 8, 1, 1.0, 1e-3, 1.0);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int spared = -1; spared < 16; spared++) {
             for (int at = 32; at < 64; at++) /* rows 2 and 3 */
@@ -271,7 +266,7 @@ TEST(a_pattern_holds_for_whole_rows)
 TEST(rows_of_one_head_are_alike)
 {
     for (int other_head = 0; other_head < 2; other_head++) {
-        CLEANUP(close_scene) scene s = open_scene((fa_problem){1, 2, 2, 8, 9, 16, false, 0.25f}, 8, 1, 1.0, 1e-3);
+        CLEANUP(close_scene) scene s = open_scene((fa_problem){1, 2, 2, 8, 9, 16, false, 0.25f}, 8, 1, 1.0, 1e-3, 1.0);
         const int rows[] = {2, other_head ? 11 : 5};
         for (int i = 0; i < 2; i++)
             for (int d = 0; d < 16; d++)
@@ -284,7 +279,7 @@ TEST(rows_of_one_head_are_alike)
 /* Where the right rows are much alike, wrong ones must be so far more: here they are not. */
 TEST(rows_that_should_be_alike_are_not_accused)
 {
-    CLEANUP(close_scene) scene s = open_scene_of((fa_problem){1, 1, 1, 8, 9, 16, false, 0.25f}, 8, 1, 1.0, 1e-3, 0.01);
+    CLEANUP(close_scene) scene s = open_scene((fa_problem){1, 1, 1, 8, 9, 16, false, 0.25f}, 8, 1, 1.0, 1e-3, 0.01);
     for (int row = 2; row < 5; row++)
         for (int d = 0; d < 16; d++)
             s.output[row * 16 + d] = fa_float_to_half(
@@ -297,7 +292,7 @@ TEST(rows_that_should_be_alike_are_not_accused)
 TEST(the_slack_is_that_of_the_type)
 {
     for (fa_dtype dtype = FA_DTYPE_FP16; dtype <= FA_DTYPE_BF16; dtype++) {
-        CLEANUP(close_scene) scene s = open_scene((fa_problem){1, 1, 1, 8, 9, 16, false, 0.25f}, 8, 1, 1.0, 1e-3);
+        CLEANUP(close_scene) scene s = open_scene((fa_problem){1, 1, 1, 8, 9, 16, false, 0.25f}, 8, 1, 1.0, 1e-3, 1.0);
         s.problem.dtype = dtype;
         for (size_t i = 0; i < s.count; i++) {
             s.output[i] = s.reference.baseline[i] = fa_element_of_float(dtype, (float)s.reference.exact[i]);
@@ -316,7 +311,7 @@ TEST(rows_above_the_mean_are_marked)
     const fa_problem problem = {2, 2, 1, 13, 40, 16, false, 0.25f};
     const double steps[] = {1.5e-5, 2e-5, 3e-5};
     for (int i = 0; i < 7; i++) {
-        CLEANUP(close_scene) scene s = open_scene(problem, i % 2 ? 4 : 64, 1, 0.01, 0.02);
+        CLEANUP(close_scene) scene s = open_scene(problem, i % 2 ? 4 : 64, 1, 0.01, 0.02, 1.0);
         for (size_t at = 0; at < s.count; at++) {
             const double row = (double)(at / 16),
                          off = i == 6 ? 1.5e-4 + 0.5e-5 * row : steps[i / 2] * row / (i % 2 ? 1.0 : 3.0);
@@ -381,7 +376,7 @@ TEST(limits_are_where_they_were_set)
             for (int error = 0; error < 4; error++)
                 for (int way = 0; way < WAYS; way++) {
                     CLEANUP(close_scene)
-                    scene s = open_scene(i ? many : few, error == 2 ? 32 : 64, 1, sizes[size], errors[error]);
+                    scene s = open_scene(i ? many : few, error == 2 ? 32 : 64, 1, sizes[size], errors[error], 1.0);
                     s.reference.exact[s.problem.dim + 1] = 0.0; /* where FP16 is finest */
                     s.reference.baseline[s.problem.dim + 1] = 0;
                     if (way == 0)
@@ -404,7 +399,8 @@ TEST(log_sums_are_judged)
 {
     golden g = {0};
     for (int64_t step = 1; step <= 3; step += 2) {
-        CLEANUP(close_scene) scene s = open_scene((fa_problem){2, 3, 1, 9, 5, 16, true, 0.25f}, 8, step, 1.0, 1e-3);
+        CLEANUP(close_scene)
+        scene s = open_scene((fa_problem){2, 3, 1, 9, 5, 16, true, 0.25f}, 8, step, 1.0, 1e-3, 1.0);
         const int64_t rows = (int64_t)s.count / 16;
         FREED float *lse = fa_alloc((size_t)rows * sizeof *lse);
         for (int64_t i = 0; i < rows; i++)

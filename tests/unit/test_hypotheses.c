@@ -152,6 +152,7 @@ static void no_window(fa_problem *p, fa_tensors *t) { p->windowed = false; }
 static void right_for_causal(fa_problem *p, fa_tensors *t) { p->causal = false; }
 static void left_of_row(fa_problem *p, fa_tensors *t) { p->window_left += p->seq_kv - p->seq_q; }
 static void no_chunk(fa_problem *p, fa_tensors *t) { p->chunk = 0; }
+static void used_q(fa_problem *p, fa_tensors *t) { memcpy((void *)(uintptr_t)p->lengths->kv, p->lengths->q, 12); }
 static void no_softcap(fa_problem *p, fa_tensors *t) { p->softcap = 0.0f; }
 static void no_sink(fa_problem *p, fa_tensors *t) { p->sinks = false; }
 static void no_alibi(fa_problem *p, fa_tensors *t) { p->alibi = false; }
@@ -278,6 +279,8 @@ TEST(other_problems_are_named)
         {right_for_causal, SHAPE "--causal --window 8,3", "the window's right bound replaces the causal mask"},
         {left_of_row, SHAPE "--seq-kv 60 --window 4,0", "the window is not shifted bottom-right"},
         {no_chunk, SHAPE "--chunk 9 --causal", "chunks are missing"},
+        {used_q, "--heads 2 --lengths 20:33,30:40,9:17 --window 9,4",
+         "the number of queries is taken for that of keys"},
         {no_softcap, SHAPE "--softcap 1", "the softcap is missing"},
         {no_sink, SHAPE "--sinks", "the sink is missing"},
         {no_sink, SHAPE "--sinks --window 8,0 --causal --dtype bf16", "the sink is missing"},
