@@ -347,6 +347,8 @@ fa_status fa_check_again(fa_candidate *candidate, const fa_options *options, uin
         return FA_PASS;
     for (int32_t i = 0; i < second.verdict_count; i++)
         fa_judge_merge(result, &second.verdicts[i]);
+    for (int32_t i = 0; i < second.gradient_count; i++)
+        fa_judge_merge_gradient(result, &second.gradients[i]);
     fa_lse_verdict_merge(&result->lse, &second.lse);
     for (int32_t i = 0; i < second.found.listed; i++)
         fa_findings_add(&result->found, &second.found.list[i]);

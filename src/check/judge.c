@@ -218,20 +218,24 @@ fa_status fa_judge_give_forward(fa_session *s, fa_reason *why)
     return FA_PASS;
 }
 
-static void record_gradient(fa_session *s, const fa_gradient_verdict *verdict)
+void fa_judge_merge_gradient(fa_check_result *result, const fa_gradient_verdict *verdict)
 {
-    fa_check_result *result = s->result;
-    fa_draw *draw = result->draw_count > 0 ? &result->draws[result->draw_count - 1] : NULL;
-    if (draw != NULL && verdict->max_abs_err > draw->max_abs_err)
-        draw->max_abs_err = verdict->max_abs_err;
-    if (!s->draw->as_asked && verdict->passed)
-        return;
     int32_t i = 0;
     while (i < result->gradient_count && (strcmp(result->gradients[i].tensor, verdict->tensor) != 0 ||
                                           strcmp(result->gradients[i].reference, verdict->reference) != 0))
         i++;
     result->gradient_count = i < result->gradient_count ? result->gradient_count : i + 1;
     fa_gradient_verdict_merge(&result->gradients[i], verdict);
+}
+
+static void record_gradient(fa_session *s, const fa_gradient_verdict *verdict)
+{
+    fa_check_result *result = s->result;
+    fa_draw *draw = result->draw_count > 0 ? &result->draws[result->draw_count - 1] : NULL;
+    if (draw != NULL && verdict->max_abs_err > draw->max_abs_err)
+        draw->max_abs_err = verdict->max_abs_err;
+    if (s->draw->as_asked || !verdict->passed)
+        fa_judge_merge_gradient(result, verdict);
 }
 
 /* Rows that are suspects, with a baseline of their own: the CPU decides. */

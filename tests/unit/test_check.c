@@ -1201,6 +1201,11 @@ TEST(gradients_are_judged_by_tensor)
         }
         assert_true(s->result.draws[0].max_abs_err > 0);
         assert_int_equal(s->result.verdict_count, 0);
+        s->kernel.way = WAY_DV_OFF;
+        s->kernel.launches = 0;
+        ends_with(recheck(s, 50), FA_WRONG, &s->why, "after timing: seed 50: ");
+        assert_true(s->result.gradient_count == (plain ? 6 : 3) && !s->result.gradients[FA_GRAD_DV << plain].passed);
+        s->kernel.way = wrong ? WAY_DV_OFF : WAY_GOOD;
         fa_kept_clear();
         s->fake.plain = WAY_PLAIN_WRONG;
         s->kernel.launches = 0;
