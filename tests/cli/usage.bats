@@ -183,9 +183,9 @@ load helper
     local pid=$!
     eventually grep -q '^device    emu' "$work/text"
     eventually grep -q 'minutes or more' "$work/err"
+    [ "$(cut -d' ' -f1 "$work/text" | paste -sd' ')" = "kernel problem device" ]
     kill "$pid"
     wait "$pid" || true
-    [ "$(cut -d' ' -f1 "$work/text" | paste -sd' ')" = "kernel problem device" ]
     grep -qE 'needs [0-9]+ minutes or more for this, and --timeout is 100 s; smaller: fa_bench ' "$work/err"
     eval "timeout 100 ./$(sed -n 's/.*; smaller: //p' "$work/err")" >"$work/text" # what to type instead
     [ "$(grep -c '^device    emu' "$work/text")" -eq 1 ]
