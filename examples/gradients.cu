@@ -1,4 +1,4 @@
-// The gradients of attention by two kernels of any name: D = rows of dO O, then a block to each key. Try it:
+// The gradients of attention by two kernels of any name: one sums dO O of a row, one has a block for each key. Try it:
 //     ./fa_bench --op backward --source examples/gradients.cu --seq 64 --dim 32
 // FA_BUFFER: float Q = q.bhsd
 // FA_BUFFER: float K = k.bHsd

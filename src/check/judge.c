@@ -19,14 +19,18 @@ void fa_judge_merge(fa_check_result *result, const fa_verdict *verdict)
 }
 
 /* Errors of a drawn seed are reported with the draw, not with the requested inputs. */
+static void raise_error(fa_check_result *result, double error)
+{
+    fa_draw *end = result->draws + result->draw_count;
+    if (result->draw_count > 0)
+        end[-1].max_abs_err = fmax(end[-1].max_abs_err, error);
+}
+
 static void record(fa_session *s, const fa_verdict *verdict)
 {
-    fa_check_result *result = s->result;
-    fa_draw *draw = result->draw_count > 0 ? &result->draws[result->draw_count - 1] : NULL;
-    if (draw != NULL && verdict->max_abs_err > draw->max_abs_err)
-        draw->max_abs_err = verdict->max_abs_err;
+    raise_error(s->result, verdict->max_abs_err);
     if (s->draw->as_asked || !verdict->passed)
-        fa_judge_merge(result, verdict);
+        fa_judge_merge(s->result, verdict);
 }
 
 static bool asks(const fa_session *s, int32_t reference) { return (s->asked & reference) != 0; }
@@ -230,12 +234,9 @@ void fa_judge_merge_gradient(fa_check_result *result, const fa_gradient_verdict 
 
 static void record_gradient(fa_session *s, const fa_gradient_verdict *verdict)
 {
-    fa_check_result *result = s->result;
-    fa_draw *draw = result->draw_count > 0 ? &result->draws[result->draw_count - 1] : NULL;
-    if (draw != NULL && verdict->max_abs_err > draw->max_abs_err)
-        draw->max_abs_err = verdict->max_abs_err;
+    raise_error(s->result, verdict->max_abs_err);
     if (s->draw->as_asked || !verdict->passed)
-        fa_judge_merge_gradient(result, verdict);
+        fa_judge_merge_gradient(s->result, verdict);
 }
 
 /* Rows that are suspects, with a baseline of their own: the CPU decides. */
