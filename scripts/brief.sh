@@ -26,7 +26,6 @@ is_input "${opt[problems]}" || die 2 "no file '${opt[problems]}'"
 
 from=${opt[from]}
 if [[ -z $from ]]; then
-    . "$here/lib/gpu.sh"
     gpu=$(gpu_name "$bench")
     for from in ${gpu:+"$here/../evidence/$(gpu_folder "$gpu")"} "$here"/../evidence/*; do
         [[ ! -e $from/leaderboard.json && ! -e $from/ladder.jsonl ]] || break

@@ -213,7 +213,6 @@ gpu=null arch=${opt[arch]:-sm_89}
 if [[ -n ${probe:-} ]]; then
     gpu=$(jq -c 'select(.status != "not_run") | .device | values | {name, arch}' <&"$probe" 2>/dev/null) || true
     gpu=${gpu:-null}
-    . "$here/lib/gpu.sh"
     [[ -n ${opt[arch]} || ! $gpu =~ '"arch":"'(sm_[0-9]+) ]] || arch=$(gpu_target "${BASH_REMATCH[1]}")
 fi
 

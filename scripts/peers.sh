@@ -32,7 +32,6 @@ set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/lib/common.sh
-. scripts/lib/gpu.sh
 opt=([problems]=dense [only]='' [peers]='' [env]='' [max-time]=0.15 [limit]=300 [out]='')
 flag=([no-pairs]=0 [again]=0 [dry-run]=0)
 many=([kernel]='' [library]='')

@@ -18,7 +18,6 @@ set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . scripts/lib/common.sh
-. scripts/lib/gpu.sh
 opt=([out]=evidence/h200/bound.json [sample]=0 [jobs]=$(nproc))
 flag=([judge]=0)
 arguments=words

@@ -15,7 +15,6 @@ set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . scripts/lib/common.sh
-. scripts/lib/gpu.sh
 . scripts/lib/points.sh
 opt=([sample]=100 [jobs]=$(nproc) [seconds]=0 [out]=evidence/h200/bound_timed.jsonl.gz)
 flag=([dry-run]=0)

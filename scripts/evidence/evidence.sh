@@ -52,7 +52,6 @@ set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . scripts/lib/common.sh
-. scripts/lib/gpu.sh
 on_gpu=(gate sanitize parity sweep grid ladder versus serving l2 lse profile peers)
 robustness=(controls mutants hopper wrong judge race race_controls asan fuzz cheats faults)
 opt=([out]='' [budget]=150 [seconds]=120 [kills]=200 [fuzz-seconds]=600 [sample]=0)

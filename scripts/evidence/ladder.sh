@@ -18,7 +18,6 @@ set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . scripts/lib/common.sh
-. scripts/lib/gpu.sh
 opt=([out]=build/ladder.jsonl [problems]=scripts/lib/ladder/problems.txt [board]='' [max-time]=1 [seconds]=0)
 flag=([dry-run]=0)
 many=([kernel]='')

@@ -28,7 +28,6 @@ set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . scripts/lib/common.sh
-. scripts/lib/gpu.sh
 opt=([random]=0 [seed]=1 [problems]='' [kernel]='' [pace]=sustained [rest-ms]=12 [lane]=1/1 [jobs]="$(nproc)"
     [env]='' [out]=build/pairs.jsonl)
 flag=([dry-run]=0)

@@ -17,7 +17,6 @@ set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . scripts/lib/common.sh
-. scripts/lib/gpu.sh
 opt=([dtype]=fp16 [out]='' [jobs]=$(nproc))
 flag=([dry-run]=0)
 many=([kernel]='')

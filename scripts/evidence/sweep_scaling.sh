@@ -32,7 +32,6 @@ export FA_BENCH=${FA_BENCH:-$(realpath "$here/..")/fa_bench}
 bench=$FA_BENCH
 need_bench
 need_kernels "${opt[kernel]}"
-. "$here/lib/gpu.sh"
 gpu=$(gpu_name "$bench")
 [[ -n $gpu ]] || die 4 "NOT-RUN: no GPU here"
 [[ ${#more[@]} -gt 0 ]] || more=(--vec 8)

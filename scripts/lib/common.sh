@@ -4,6 +4,7 @@ export LC_ALL=C # a number has a decimal point, whatever the user's locale
 script=${0##*/}
 lib=${BASH_SOURCE[0]%/*} # scripts/lib
 bench=${FA_BENCH:-./fa_bench}
+. "$lib/gpu.sh"
 
 trap '' XFSZ # a limit on the size of files is a write that fails, not a signal
 

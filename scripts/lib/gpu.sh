@@ -1,5 +1,5 @@
-# shellcheck shell=bash disable=SC2154 # the caller has common.sh's $bench
-# Which GPU a script runs on, and the folder of its evidence. Sourced.
+# shellcheck shell=bash disable=SC2154 # common.sh has $bench
+# Which GPU a script runs on, and the folder of its evidence. Sourced by common.sh.
 
 # The folder of evidence/ for a GPU: its whole name without the maker ("NVIDIA L4" -> l4), so an H200 NVL is no H200.
 gpu_folder() { # NAME

@@ -1,6 +1,5 @@
 #!/usr/bin/env bats
 # scripts/brief.sh: what is known before the next kernel, in a bounded page, with nothing of the hidden problems.
-load helper
 load stub_bench
 
 # A sweep's folder: two kernels on the leaderboard, a failure, a tile that spills, a profile; and two scores.

@@ -1,6 +1,5 @@
 #!/usr/bin/env bats
 # Damaged files as input of the scripts: one line that names the file and says what is wrong, exit 2, nothing written.
-load helper
 load stub_bench
 
 # Every script, and for each file with JSON that it reads: the file's name, what it holds, whether it may be missing

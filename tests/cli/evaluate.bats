@@ -1,6 +1,5 @@
 #!/usr/bin/env bats
 # scripts/evaluate.sh: one score for one file; every way to fail is an answer of its own.
-load helper
 load half_gpu
 
 # Small problems.

@@ -1,6 +1,5 @@
 #!/usr/bin/env bats
 # The script that makes the committed evidence: parts that fail alone, and what is there when it is cut off.
-load helper
 load stub_bench
 
 # A tree whose parts' scripts are made up: each says how it was called in $work/calls.

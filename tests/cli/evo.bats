@@ -1,6 +1,5 @@
 #!/usr/bin/env bats
 # Sweeps: the leaderboard's rules on made-up records, the search on the emulator, kills, full disks, torn lines.
-load helper
 load stub_bench
 
 sweep() { scripts/evo_sweep.sh --out "$work/lb" "$@"; }

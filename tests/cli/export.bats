@@ -1,6 +1,5 @@
 #!/usr/bin/env bats
 # scripts/export.sh: the same results in the formats of others, read back by those others.
-load helper
 load stub_bench
 load ../search/packages
 

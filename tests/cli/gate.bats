@@ -1,6 +1,5 @@
 #!/usr/bin/env bats
 # The gate: what passes, what fails, what is NOT-RUN, and what it leaves for a CI server.
-load helper
 load stub_bench
 
 gate() { scripts/ci_gate.sh --out "$work/gate" "$@"; }

@@ -2,6 +2,8 @@
 # other command is ./fa_bench. The incumbent takes 100 us, the candidate 20 us at M=64 and WARPS=4, and 20 us more for
 # each doubling away from there. Files of $STUB: status (of every GPU run), no_gpu, noise (A/A), bound (microseconds of
 # the candidate k; 20 of any other), few (samples: no interval), commands.
+load helper
+
 make_half_gpu() {
     export STUB=$work/stub FA_BENCH=$work/fa_half REAL_BENCH=$PWD/fa_bench
     mkdir -p "$STUB"

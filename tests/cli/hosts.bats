@@ -1,7 +1,6 @@
 #!/usr/bin/env bats
 # Sweeps through a real Slurm and a real sshd, both of this machine and started for the test; the bench is made up.
 # bats file_tags=slow
-load helper
 load stub_bench
 load real_hosts
 

@@ -1,6 +1,5 @@
 #!/usr/bin/env bats
 # ladder.sh on a made-up bench: each rung at the sweep's best tile against the one below, and what a cut leaves.
-load helper
 load stub_bench
 
 climb() { # [WRONG]

@@ -1,6 +1,5 @@
 #!/usr/bin/env bats
 # The profile's parser and gates, on reports recorded on an H200, and its refusals.
-load helper
 load stub_bench
 
 profile() { scripts/ncu_profile.sh "$@"; }

@@ -1,6 +1,5 @@
 #!/usr/bin/env bats
 # Pairs of a kernel and its peers: which are run, what is kept when it is cut off, and what they come to.
-load helper
 load stub_bench
 
 prepare() {

@@ -1,7 +1,6 @@
 #!/usr/bin/env bats
 # Our kernel beside its peers: what counts, what is written, what is NOT-RUN; with a made-up bench and a made-up
 # PyTorch, and on real arrays where PyTorch is.
-load helper
 load stub_bench
 
 # A torch that makes up what needs a GPU. $STUB/peers has the microseconds of each peer, or why it has none: fa2 20,

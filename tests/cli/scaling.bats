@@ -1,6 +1,5 @@
 #!/usr/bin/env bats
 # The measurement of sweeps over several GPUs, on made-up records.
-load helper
 load stub_bench
 
 # bats test_tags=slow

@@ -2,7 +2,6 @@
 # Searches that others wrote drive scripts/evaluate.sh: a server proposes a list of good and bad edits in place
 # of a model.
 # bats file_tags=slow
-load helper
 load half_gpu
 load ../search/packages
 

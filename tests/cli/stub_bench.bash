@@ -5,6 +5,8 @@
 # beats: --beat is heeded. too_large (KERNEL M WARPS). limits (KERNEL M WARPS US MAXREG
 # BLOCKS): other times, with blocks on a multiprocessor. --cubin writes KERNEL M WARPS. Each run
 # that is not --compile-only adds a line to runs; a warm-up of --runs (--timing none) does not.
+load helper
+
 make_stub() {
     export STUB=$work/stub FA_BENCH=$work/fa_stub
     mkdir -p "$STUB"

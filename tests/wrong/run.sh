@@ -22,7 +22,6 @@ set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . scripts/lib/common.sh
-. scripts/lib/gpu.sh
 opt=([draws]=6 [seed]='' [seconds]=0 [jobs]=$(nproc) [json]='' [resume]='')
 flag=([gpu]=0 [ordinary]=0 [no-ordinary]=0 [control]=0)
 many=([only]='')
