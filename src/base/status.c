@@ -58,6 +58,14 @@ void *fa_resize(void *memory, size_t bytes)
     return resized;
 }
 
+void *fa_grow(void *memory, uint32_t count, uint32_t *capacity, uint32_t least, size_t size)
+{
+    if (count < *capacity)
+        return memory;
+    *capacity = *capacity > 0 ? 2 * *capacity : least;
+    return fa_resize(memory, *capacity * size);
+}
+
 FILE *fa_open_text(char **text, size_t *size)
 {
     static _Thread_local size_t unwanted;

@@ -51,6 +51,8 @@ _Noreturn void fa_die_at(const char *file, int line, const char *expression, con
 /* These abort when there is no memory. */
 void *fa_alloc(size_t bytes); /* zeroed */
 void *fa_resize(void *memory, size_t bytes);
+/* Room for one more than `count` elements of `size` bytes: the capacity, at first 0 and then `least`, doubles. */
+void *fa_grow(void *memory, uint32_t count, uint32_t *capacity, uint32_t least, size_t size);
 FILE *fa_open_text(char **text, size_t *size); /* fclose makes the text, malloc'd; size: NULL, or of the text */
 char *fa_format(const char *format, ...) __attribute__((format(printf, 1, 2))); /* malloc'd string */
 /* Adds to a malloc'd string. */

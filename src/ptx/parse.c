@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/status.h"
 #include "ptx/check.h"
 #include "ptx/lex.h"
 
@@ -27,7 +28,7 @@ typedef struct label {
 typedef struct parser {
     fa_ptx_lex lex;
     fa_ptx_program *program;
-    int capacity;
+    uint32_t capacity;
     name names[NAMES_MAX];
     int name_count, depth, block[DEPTH_MAX]; /* block: name_count at each opening brace */
     label labels[LABELS_MAX], jumps[LABELS_MAX];
@@ -53,12 +54,7 @@ static bool fail(parser *p, const char *format, ...)
 static fa_ptx_instr *add(parser *p)
 {
     fa_ptx_program *program = p->program;
-    if (program->count == p->capacity) {
-        p->capacity = p->capacity > 0 ? 2 * p->capacity : 4;
-        program->instr = realloc(program->instr, (size_t)p->capacity * sizeof *program->instr);
-        if (program->instr == NULL)
-            abort();
-    }
+    program->instr = fa_grow(program->instr, (uint32_t)program->count, &p->capacity, 4, sizeof *program->instr);
     fa_ptx_instr *i = &program->instr[program->count++];
     *i = (fa_ptx_instr){.guard = -1, .special = -1};
     return i;

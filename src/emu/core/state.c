@@ -9,12 +9,15 @@ void fa_emu_make_ready(fa_emu_worker *worker, uint32_t warp, uint32_t lanes)
     worker->stuck = false;
 }
 
-void fa_emu_wake(fa_emu_worker *worker, uint32_t warp, uint32_t lanes)
+void fa_emu_wake(fa_emu_worker *worker, uint32_t waiting[FA_EMU_MAX_WARPS])
 {
-    lanes &= worker->warp[warp].suspended;
-    worker->warp[warp].suspended &= ~lanes;
-    if (lanes != 0)
-        fa_emu_make_ready(worker, warp, lanes);
+    for (uint32_t warp = 0; warp < worker->warps; warp++) {
+        const uint32_t lanes = waiting[warp] & worker->warp[warp].suspended;
+        worker->warp[warp].suspended &= ~lanes;
+        if (lanes != 0)
+            fa_emu_make_ready(worker, warp, lanes);
+        waiting[warp] = 0;
+    }
 }
 
 uint32_t fa_emu_cluster_living(const fa_emu_cluster *cluster)

@@ -140,9 +140,8 @@ typedef struct fa_emu_worker {
 /* The worker of the calling OS thread; a fibre never moves to another. */
 extern _Thread_local fa_emu_worker *fa_emu_self;
 
-/* Makes lanes of a warp ready to run. */
 void fa_emu_make_ready(fa_emu_worker *worker, uint32_t warp, uint32_t lanes);
-/* These lanes were suspended (FA_EMU_PHASE) and can go on. */
-void fa_emu_wake(fa_emu_worker *worker, uint32_t warp, uint32_t lanes);
+/* waiting: lanes of each warp. Those that are suspended (FA_EMU_PHASE) go on, and none waits any more. */
+void fa_emu_wake(fa_emu_worker *worker, uint32_t waiting[FA_EMU_MAX_WARPS]);
 /* How many threads of a cluster have not exited. */
 uint32_t fa_emu_cluster_living(const fa_emu_cluster *cluster);

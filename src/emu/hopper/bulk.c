@@ -1,6 +1,5 @@
 #include "emu/hopper/bulk.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/status.h"
@@ -203,11 +202,7 @@ static void issue(const fa_emu_ptx_run *run, fa_emu_bulk *bulk)
     bulk->line = run->at->line;
     bulk->thread = (uint32_t)(worker->current - worker->fibres);
     bulk->group = fa_emu_pending_now()->group[bulk->thread];
-    if (pending->bulk_count == pending->bulk_capacity) {
-        pending->bulk_capacity = pending->bulk_capacity ? 2 * pending->bulk_capacity : 16;
-        pending->bulks = realloc(pending->bulks, pending->bulk_capacity * sizeof *pending->bulks);
-        FA_ASSERT(pending->bulks != NULL);
-    }
+    pending->bulks = fa_grow(pending->bulks, pending->bulk_count, &pending->bulk_capacity, 16, sizeof *pending->bulks);
     declare(run, bulk);
     if (bulk->kind == FA_EMU_LOAD && bulk->operation == FA_PTX_WORDS)
         poison(bulk);

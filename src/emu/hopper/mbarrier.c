@@ -1,6 +1,5 @@
 #include "emu/hopper/mbarrier.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/status.h"
@@ -23,11 +22,8 @@ static fa_emu_mbarrier *find(const fa_emu_pending *pending, const unsigned char 
 
 static fa_emu_mbarrier *add(fa_emu_pending *pending, unsigned char *at)
 {
-    if (pending->barrier_count == pending->barrier_capacity) {
-        pending->barrier_capacity = pending->barrier_capacity ? 2 * pending->barrier_capacity : 16;
-        pending->barriers = realloc(pending->barriers, pending->barrier_capacity * sizeof *pending->barriers);
-        FA_ASSERT(pending->barriers != NULL);
-    }
+    pending->barriers =
+        fa_grow(pending->barriers, pending->barrier_count, &pending->barrier_capacity, 16, sizeof *pending->barriers);
     const uint64_t address = (uint64_t)(uintptr_t)at;
     if (pending->barrier_count == 0 || address < pending->barrier_low)
         pending->barrier_low = address;
@@ -128,11 +124,7 @@ static void settle(fa_emu_mbarrier *barrier)
     worker->cluster->idle = 0;
     if (worker->race != NULL)
         fa_race_phase_complete(barrier->race);
-    for (uint32_t warp = 0; warp < worker->warps; warp++) {
-        if (barrier->waiting[warp] != 0)
-            fa_emu_wake(worker, warp, barrier->waiting[warp]);
-        barrier->waiting[warp] = 0;
-    }
+    fa_emu_wake(worker, barrier->waiting);
 }
 
 static void check_tx(const fa_emu_ptx_run *run, const fa_emu_mbarrier *barrier)
@@ -212,7 +204,6 @@ static void change_tx(const fa_emu_ptx_run *run)
         settle(barrier);
 }
 
-/* Whether try_wait fails spuriously. */
 static bool fails_spuriously(fa_emu_worker *worker, const fa_emu_patience *patience)
 {
     switch (worker->launch->grid->schedule) {

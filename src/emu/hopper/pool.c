@@ -44,16 +44,6 @@ static void lower(const fa_emu_worker *worker, fa_emu_pending *pending, uint32_t
     }
 }
 
-static void serve(fa_emu_worker *worker)
-{
-    fa_emu_pending *pending = worker->pending;
-    for (uint32_t warp = 0; warp < worker->warps; warp++) {
-        if (pending->waiting_for_registers[warp] != 0)
-            fa_emu_wake(worker, warp, pending->waiting_for_registers[warp]);
-        pending->waiting_for_registers[warp] = 0;
-    }
-}
-
 /* Waits until the pool has `more` registers for the warp. Lane 0 takes them. */
 static void take(const fa_emu_ptx_run *run, uint32_t warp, uint32_t lane, uint32_t count)
 {
@@ -96,7 +86,7 @@ void fa_emu_ptx_setmaxnreg(fa_emu_ptx_run *run)
     pending->pool += (pending->registers[t->warp] - count) * FA_EMU_WARP;
     pending->registers[t->warp] = count;
     pending->changes[t->warp]++;
-    serve(worker);
+    fa_emu_wake(worker, pending->waiting_for_registers);
 }
 
 void fa_emu_pool_block_ends(fa_emu_worker *worker)

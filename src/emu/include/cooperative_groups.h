@@ -2,9 +2,7 @@
  * groups, clusters. A grid cannot be synchronised: the bench makes no cooperative launch. */
 #pragma once
 
-#ifndef FA_EMU_SHIM_H
 #include "fa_emu.h"
-#endif
 
 namespace cooperative_groups
 {

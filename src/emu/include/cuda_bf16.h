@@ -2,9 +2,7 @@
  * rounded once to the nearest, ties to even. */
 #pragma once
 
-#ifndef FA_EMU_SHIM_H
 #include "fa_emu.h"
-#endif
 
 struct __nv_bfloat16_raw {
     unsigned short x;
@@ -57,7 +55,6 @@ typedef __nv_bfloat162 nv_bfloat162;
 #define CUDART_ZERO_BF16 __nv_bfloat16(__nv_bfloat16_raw{0})
 #define CUDART_ONE_BF16 __nv_bfloat16(__nv_bfloat16_raw{0x3f80})
 
-/* Conversions. */
 static inline __nv_bfloat16 __float2bfloat16(float f) { return f; }
 static inline __nv_bfloat16 __float2bfloat16_rn(float f) { return f; }
 static inline __nv_bfloat16 __float2bfloat16_rz(float f)

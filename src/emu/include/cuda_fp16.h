@@ -2,9 +2,7 @@
  * of halves is the correctly rounded result the device gives. */
 #pragma once
 
-#ifndef FA_EMU_SHIM_H
 #include "fa_emu.h"
-#endif
 
 struct __half_raw {
     unsigned short x;
@@ -72,7 +70,6 @@ typedef __half2_raw __nv_half2_raw;
 static inline __half fa_emu_half(float f) { return f; }
 static inline float fa_emu_float(__half h) { return (float)h.v; }
 
-/* Conversions. */
 static inline __half __float2half(float f) { return fa_emu_half(f); }
 static inline __half __float2half_rn(float f) { return fa_emu_half(f); }
 static inline __half __double2half(double f) { return f; }

@@ -1,9 +1,7 @@
 /* cuda_pipeline.h's primitives on the emulator's cp.async. */
 #pragma once
 
-#ifndef FA_EMU_SHIM_H
 #include "fa_emu.h"
-#endif
 
 static inline void __pipeline_memcpy_async(void *dst_s, const void *src_g, size_t size, size_t zeros = 0, FA_EMU_HERE)
 {

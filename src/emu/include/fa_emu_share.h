@@ -1,9 +1,7 @@
 /* Copies that the threads of a group share out among them, by cp.async where the alignment allows it. */
 #pragma once
 
-#ifndef FA_EMU_SHIM_H
 #include "fa_emu.h"
-#endif
 
 #include <stddef.h>
 

@@ -19,7 +19,6 @@ static inline uint64_t fa_emu_wait(fa_emu_op &op)
     return op.result;
 }
 
-/* Block barriers. */
 static inline uint64_t fa_emu_barrier(const char *name, int mode, int id, int threads, int predicate, const char *file,
                                       int line)
 {
@@ -54,7 +53,6 @@ static inline void __barrier_sync_count(unsigned id, unsigned threads, FA_EMU_HE
 static inline void cudaGridDependencySynchronize() {}
 static inline void cudaTriggerProgrammaticLaunchCompletion() {}
 
-/* The warp. */
 static inline void __syncwarp(unsigned mask = 0xffffffffu, FA_EMU_HERE)
 {
     fa_emu_op op = fa_emu_op_make(FA_EMU_SYNCWARP, 0, "__syncwarp", mask, FA_EMU_THERE);
@@ -79,12 +77,7 @@ FA_EMU_VOTE_FN(__any_sync, ANY)
 FA_EMU_VOTE_FN(__all_sync, ALL)
 FA_EMU_VOTE_FN(__uni_sync, UNI)
 #undef FA_EMU_VOTE_FN
-static inline unsigned __ballot_sync(unsigned mask, int p, FA_EMU_HERE)
-{
-    fa_emu_op op = fa_emu_op_make(FA_EMU_VOTE, FA_EMU_VOTE_BALLOT, "__ballot_sync", mask, FA_EMU_THERE);
-    op.value = p != 0;
-    return (unsigned)fa_emu_wait(op);
-}
+FA_EMU_COLLECTIVE(__ballot_sync, unsigned, FA_EMU_VOTE, FA_EMU_VOTE_BALLOT, value != 0)
 
 template <typename fa_T>
 static inline fa_T fa_emu_shuffle(const char *name, int mode, unsigned mask, fa_T value, int arg, int width,

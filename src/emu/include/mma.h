@@ -4,9 +4,7 @@
  * __syncwarp stays visible. */
 #pragma once
 
-#ifndef FA_EMU_SHIM_H
 #include "fa_emu.h"
-#endif
 #include "cuda_bf16.h"
 
 namespace nvcuda

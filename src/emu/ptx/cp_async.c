@@ -2,7 +2,6 @@
  * NaN, and under AddressSanitizer a read is reported. */
 #include "emu/ptx/cp_async.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "emu/core/report.h"
@@ -19,12 +18,7 @@ void fa_emu_cp_async(void *dst, const void *src, int32_t size, int32_t bytes, co
     if (bytes < 0 || bytes > size)
         fa_emu_fail(FA_EMU_MISALIGNED, "cp.async: source bytes outside 0..size", file, line);
     fa_emu_async *async = &fa_emu_self->current->async;
-    if (async->count == async->capacity) {
-        async->capacity = async->capacity ? async->capacity * 2 : 16;
-        async->copies = realloc(async->copies, async->capacity * sizeof *async->copies);
-        if (!async->copies)
-            abort();
-    }
+    async->copies = fa_grow(async->copies, async->count, &async->capacity, 16, sizeof *async->copies);
     async->copies[async->count++] = (fa_emu_copy){dst, src, size, bytes, async->group, file, line, fa_race_last_pc()};
     memset(dst, 0xff, (size_t)size);
     if (fa_emu_san.poison && size >= SHADOW_BYTES)

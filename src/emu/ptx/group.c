@@ -268,14 +268,8 @@ static void settle(fa_emu_cluster *cluster)
     cluster->phase++;
     cluster->arrived = 0;
     fa_race_cluster_complete(cluster);
-    for (uint32_t rank = 0; rank < cluster->count; rank++) {
-        fa_emu_worker *worker = cluster->block[rank];
-        for (uint32_t warp = 0; warp < worker->warps; warp++) {
-            if (worker->waiting_cluster[warp] != 0)
-                fa_emu_wake(worker, warp, worker->waiting_cluster[warp]);
-            worker->waiting_cluster[warp] = 0;
-        }
-    }
+    for (uint32_t rank = 0; rank < cluster->count; rank++)
+        fa_emu_wake(cluster->block[rank], cluster->block[rank]->waiting_cluster);
 }
 
 static void arrive(const fa_emu_ptx_run *run)

@@ -1,7 +1,5 @@
 #include "emu/race/cluster.h"
 
-#include <stdlib.h>
-
 #include "base/status.h"
 #include "emu/race/detector.h"
 #include "emu/race/found.h"
@@ -96,11 +94,7 @@ void fa_race_visit(const fa_emu_worker *worker, fa_emu_worker *block, const void
     uint32_t at = 0;
     while (at < team->visit_count && (team->visits[at].block != now.block || team->visits[at].thread != now.thread))
         at++;
-    if (at == team->visit_capacity) {
-        team->visit_capacity = team->visit_capacity ? 2 * team->visit_capacity : 16;
-        team->visits = realloc(team->visits, team->visit_capacity * sizeof *team->visits);
-        FA_ASSERT(team->visits != NULL);
-    }
+    team->visits = fa_grow(team->visits, at, &team->visit_capacity, 16, sizeof *team->visits);
     team->visits[at] = now;
     team->visit_count += at == team->visit_count;
 }

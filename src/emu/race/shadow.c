@@ -104,11 +104,7 @@ static bool continues(const fa_race_access *now, const fa_race_access *old)
 
 static void append(cell *c, const fa_race_access *access)
 {
-    if (c->count == c->capacity) {
-        c->capacity = c->capacity > 0 ? 2 * c->capacity : 2;
-        c->at = realloc(c->at, c->capacity * sizeof *c->at);
-        FA_ASSERT(c->at != NULL);
-    }
+    c->at = fa_grow(c->at, c->count, &c->capacity, 2, sizeof *c->at);
     c->at[c->count++] = *access;
 }
 

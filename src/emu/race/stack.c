@@ -18,8 +18,7 @@ static void grow(fa_race_stacks *stacks)
 {
     stacks->capacity = stacks->capacity > 0 ? 2 * stacks->capacity : 64;
     stacks->slot_count = 2 * stacks->capacity;
-    stacks->at = realloc(stacks->at, stacks->capacity * sizeof *stacks->at);
-    FA_ASSERT(stacks->at != NULL);
+    stacks->at = fa_resize(stacks->at, stacks->capacity * sizeof *stacks->at);
     free(stacks->slots);
     stacks->slots = fa_alloc(stacks->slot_count * sizeof *stacks->slots);
     if (stacks->count == 0)

@@ -102,11 +102,7 @@ void fa_race_note_fence(int kind)
     fa_race_thread *thread = fa_race_current(worker);
     fa_race_fences *fences = &thread->fences[kind];
     uint32_t *epoch = &thread->clock[fa_race_index(worker)];
-    if (fences->count == fences->capacity) {
-        fences->capacity = fences->capacity ? 2 * fences->capacity : 8;
-        fences->at = realloc(fences->at, fences->capacity * sizeof *fences->at);
-        FA_ASSERT(fences->at != NULL);
-    }
+    fences->at = fa_grow(fences->at, fences->count, &fences->capacity, 8, sizeof *fences->at);
     fences->at[fences->count++] = (*epoch)++;
 }
 
