@@ -152,7 +152,6 @@ __device__ __forceinline__ void store_rows(const float (&sums)[ROWS][CHUNKS], fl
                 to_g[(first + r) * stride + c * WARP_SIZE + lane] = static_cast<fa_element>(sums[r][c] * factor);
 }
 
-/* The block's shared memory. */
 struct block_smem {
     rows_s own, other;
     float *p, *ds; /* [OWN][OTHER] */

@@ -166,7 +166,6 @@ __device__ __forceinline__ void finish_output(consumer &c)
     release_v(c);
 }
 
-/* Softmax of the first key tile of `tile`. */
 __device__ __forceinline__ void first_tile_softmax(consumer &c, const work_tile &tile)
 {
     c.rows = {{NO_MAX, NO_MAX}, {0.0f, 0.0f}};

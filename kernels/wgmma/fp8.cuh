@@ -53,7 +53,6 @@ constexpr int BARS_AT = ONES_AT + (SUMS_APART ? 8 * N : 0);
 constexpr int BARRIERS = 1 + 4 * STAGES + RAW_STAGES + (TICKETS ? 2 * Q_STAGES - 1 + RAW_STAGES : 0);
 constexpr int WORDS_AT = BARS_AT + 8 * BARRIERS, WORDS = TICKETS ? 3 * Q_STAGES + RAW_STAGES : 0;
 
-/* Where everything lies in shared memory. */
 struct shared_layout {
     static constexpr int EARLY = 1 + 4 * STAGES + RAW_STAGES; /* the first barrier that tickets need */
     unsigned base_s;

@@ -13,6 +13,5 @@ void fa_judge_need_rows(fa_session *s);
 /* The first broken rule is the reason. References that s->kept lacks are made. Where cuBLAS is asked and cannot serve,
  * on a GPU the plain reference takes its place. */
 fa_status fa_judge_all(fa_session *s, fa_reason *why);
-/* Merges a verdict into the result's of the same reference. */
 void fa_judge_merge(fa_check_result *result, const fa_verdict *verdict);
 void fa_judge_merge_gradient(fa_check_result *result, const fa_gradient_verdict *verdict); /* and tensor */

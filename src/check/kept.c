@@ -25,7 +25,6 @@ typedef struct entry {
 
 static entry *newest; /* of this process: a worker of the pool */
 
-/* A part of an entry. */
 typedef struct part {
     const void *at;
     size_t bytes;

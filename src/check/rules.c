@@ -274,7 +274,6 @@ static void mark(const judgement *j, const uint8_t *bad, double *suspects)
         suspects[i] = bad[i] ? fmax(j->rows[i].max, DBL_MIN) : suspects[i];
 }
 
-/* All rules. */
 static fa_verdict conclude(judgement *j, const fa_problem *problem, const uint16_t *output, int32_t tile_m, double atol,
                            double rtol, double *suspects)
 {

@@ -11,7 +11,6 @@
 #include "compile/paths.h"
 #include "compile/source_digest.h"
 
-/* A range of a file and its replacement. */
 typedef struct edit {
     const char *from, *to;
     char *text;

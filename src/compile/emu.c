@@ -284,7 +284,6 @@ static fa_status build(const fa_job *work, const char *text, const char *folder,
     return status;
 }
 
-/* Opens the object and reads its fa_info. */
 static fa_status read_info(const fa_spec *spec, fa_module *module, fa_reason *why)
 {
     void *handle = dlopen(module->path, RTLD_NOW | RTLD_LOCAL);

@@ -36,7 +36,6 @@ static const struct family {
     {FA_FORWARD_EMULATOR, "src/emu/include", "cuda_fp8.h", "", "cuda_fp8.hpp", NULL},
 };
 
-/* Whether `word` stands in a list of words between spaces. */
 static bool has_word(const char *list, const char *word)
 {
     const size_t length = strlen(word);

@@ -59,7 +59,6 @@ void fa_cuda_kernel_free(fa_kernel *kernel);
 /* FA_PASS stores `made` in *kernel; any other status frees it. */
 fa_status fa_cuda_kernel_made(fa_kernel *made, fa_status status, fa_kernel **kernel);
 
-/* Puts `count` launches on the stream. */
 fa_status fa_cuda_enqueue(fa_kernel *kernel, const fa_sample_request *request, int32_t count, fa_reason *why);
 /* Launches once and waits for the whole context. */
 fa_status fa_cuda_launch(fa_device *device, fa_kernel *kernel, const fa_launch *launch, const fa_params *params,

@@ -40,7 +40,6 @@ typedef struct fa_cublas_chunk {
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* Element offset of (batch, head, row) in a tensor. */
 static int64_t offset_of(int64_t batch, int64_t head, int64_t row, fa_i64 stride_b, fa_i64 stride_h, fa_i64 stride_s)
 {
     return batch * stride_b + head * stride_h + row * stride_s;

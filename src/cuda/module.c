@@ -140,7 +140,6 @@ static fa_status opt_in(fa_cuda *cuda, CUfunction function, int32_t shared_bytes
     return FA_PASS;
 }
 
-/* Finds an entry point, "fa_kernel" or a step of a plan. */
 static fa_status load_entry(fa_cuda *cuda, module_kernel *self, int32_t entry, int32_t shared_bytes, int32_t cluster,
                             fa_reason *why)
 {

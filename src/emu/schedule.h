@@ -8,7 +8,6 @@ void fa_emu_begin_block(fa_emu_worker *worker, uint64_t index);
 /* Runs the block until it is over (worker->over), paused, stuck, or another block of the cluster runs. worker->stopped:
  * it failed, and that is reported. */
 void fa_emu_run_block(fa_emu_worker *worker);
-/* Continues a paused block. */
 void fa_emu_resume_block(fa_emu_worker *worker);
 
 /* Time is over: every block of the process fails at its next wait, with a report of where its threads are. Safe in a

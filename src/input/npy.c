@@ -111,7 +111,6 @@ static const char *value_of(const char *header, const char *key)
     return at;
 }
 
-/* What a file must hold. */
 typedef struct wanted {
     fa_dtype dtype;
     bool fp32; /* descales */
@@ -233,7 +232,6 @@ static fa_status take_descales(const char *path, const char *contents, const wan
     return FA_PASS;
 }
 
-/* The shape that a file's header states. */
 static fa_status read_shape(const char *folder, const char *name, int32_t shape[4], fa_reason *why)
 {
     char *path = fa_format("%s/%s.npy", folder, name), header[1024] = "";

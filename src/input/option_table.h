@@ -50,15 +50,12 @@ typedef enum {
     FA_STRIDES_ODD,    /* one stride is no multiple of 8 elements: which, and of which tensors, the seed says */
 } fa_strides;
 
-/* --op */
 #define FA_OP_WORDS "forward|backward"
 enum { FA_OP_FORWARD, FA_OP_BACKWARD };
 
-/* --page-layout */
 #define FA_PAGE_WORDS "nhd|hnd"
 enum { FA_PAGE_NHD, FA_PAGE_HND };
 
-/* --mask */
 #define FA_MASK_WORDS "none|tree"
 enum { FA_MASK_NONE, FA_MASK_TREE };
 

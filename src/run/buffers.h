@@ -29,7 +29,6 @@ typedef struct fa_buffers {
 /* A guard band before and after a part of a tensor that lies far from the others (FA_STRIDES_FAR). */
 #define FA_FAR_GUARD_COUNT 4096
 
-/* Whether a launch writes the tensor. */
 static inline bool fa_buffers_write(const fa_buffers *buffers, int tensor)
 {
     const bool backward = buffers->problem != NULL && buffers->problem->backward;

@@ -41,7 +41,6 @@ static size_t whole_mask_bytes(const fa_problem *problem, int32_t batch)
     return (size_t)((bits < WHOLE_MASK_MOST ? bits : WHOLE_MASK_MOST) + 7) / 8;
 }
 
-/* Of a table of descales. */
 static void descale_strides(const fa_problem *problem, fa_strides strides, int table, fa_i64 stride[2])
 {
     const int32_t heads = table == FA_Q_DESCALE ? problem->heads : problem->kv_heads;

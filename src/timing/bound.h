@@ -7,7 +7,6 @@
 
 #include "timing/pipes.h"
 
-/* The work of a launch. */
 typedef struct fa_work_need {
     double flop;  /* of the products over unmasked pairs */
     double warps; /* of all blocks */

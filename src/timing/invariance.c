@@ -74,7 +74,6 @@ static void trial_free(trial *t)
     free(t->found);
 }
 
-/* An element of the output as a number. */
 static float value_of(const trial *t, uint16_t element)
 {
     return fa_element_to_float(fa_problem_dtype_o(t->candidate->problem), element);

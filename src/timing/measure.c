@@ -103,7 +103,6 @@ static fa_status read_output(const output_check *check, uint16_t *to, fa_reason 
     return fa_buffers_read_lse(&check->candidate->buffers, (float *)(void *)((char *)to + check->bytes), why);
 }
 
-/* A number below `span`. */
 static size_t draw_below(output_check *check, size_t span) { return (size_t)(fa_random_next(&check->random) % span); }
 
 static bool output_agrees(const output_check *check)

@@ -19,7 +19,6 @@ static float *to_floats(fa_dtype dtype, const uint16_t *from, size_t count)
     return to;
 }
 
-/* Rounded to the type of the tensors. */
 static float rounded(fa_dtype dtype, float value)
 {
     return fa_element_to_float(dtype, fa_element_of_float(dtype, value));

@@ -79,7 +79,6 @@ struct fa_kernel {
     fa_problem problem;
 };
 
-/* What the fake device does and has done. */
 typedef struct fake {
     way library, plain;
     int32_t loaded, library_loads, plain_loads;
@@ -162,7 +161,6 @@ static uint16_t *dense(const void *from, const fa_i64 *stride, int32_t batch, in
     return to;
 }
 
-/* What lies in device memory. */
 static fa_tensors tensors_of(const fa_params *p)
 {
     return (fa_tensors){.q = dense(p->q, &p->q_stride_b, p->batch, p->heads, p->seq_q, p->dim),
@@ -447,7 +445,6 @@ static fa_status fake_sample(fa_device *device, const fa_sample_request *request
     return fa_refuse(why, FA_NOT_RUN, "a fake");
 }
 
-/* Everything a check needs. */
 typedef struct setup {
     fake fake;
     fa_device device;

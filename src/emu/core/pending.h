@@ -75,7 +75,6 @@ typedef struct fa_emu_product {
     int32_t line;
 } fa_emu_product;
 
-/* The products of one warp. */
 typedef struct fa_emu_products {
     fa_emu_product queue[FA_EMU_PRODUCTS_MAX]; /* a ring: `issued` - `done` of them are pending */
     uint32_t issued, done;

@@ -42,7 +42,6 @@ void fa_emu_report(fa_emu_worker *worker, const char *kind, const fa_emu_fibre *
                    const char *format, ...) __attribute__((format(printf, 6, 7)));
 /* Reports that no thread can run, and where each of them waits. */
 void fa_emu_report_stuck(fa_emu_worker *worker);
-/* Reports where the threads are. */
 void fa_emu_report_timeout(fa_emu_worker *worker);
 /* Reports a failure of the running fibre and ends the block. */
 void fa_emu_fail(const char *kind, const char *what, const char *file, int32_t line);

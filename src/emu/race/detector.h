@@ -12,7 +12,6 @@
 
 #include "emu/race/state.h"
 
-/* The detector of a launch. */
 fa_race *fa_race_begin(const fa_emu_launch *launch);
 void fa_race_end(fa_race *race);
 /* The threads of a worker: worker->race. */
