@@ -72,6 +72,7 @@ static fa_status put_numbers(const fa_session *s, uint16_t *scratch, float *lse,
     for (int tensor = FA_O; tensor < buffers->tensors; tensor++) {
         if (!fa_buffers_write(buffers, tensor) || tensor == FA_L)
             continue;
+#pragma omp parallel for schedule(static) if (buffers->count[tensor] > 1 << 16)
         for (size_t i = 0; i < buffers->count[tensor]; i++) {
             const bool has_sign = !fa_tensor_is_fp32(tensor) || i % 2 == 1; /* FP32: in the second half */
             scratch[i] = has_sign && first[i] != FA_POISON ? first[i] ^ 0x8000u : first[i];
@@ -146,15 +147,25 @@ static fa_status differs(int32_t number, const char *schedule, const char *what,
                      number + 1, schedule[0] != '\0' ? ", schedule " : "", schedule, differing, count, what, first);
 }
 
+/* Elements whose bits differ; at: the first of them. */
+static size_t count_differing(const uint16_t *first, const uint16_t *again, size_t count, size_t *at)
+{
+    size_t differing = 0, least = count;
+#pragma omp parallel for schedule(static) reduction(+ : differing) reduction(min : least) if (count > 1 << 16)
+    for (size_t i = 0; i < count; i++)
+        if (again[i] != first[i]) {
+            differing++;
+            least = i < least ? i : least;
+        }
+    *at = differing > 0 ? least : 0;
+    return differing;
+}
+
 fa_status fa_compare_bits(const fa_session *s, const uint16_t *again, const float *lse_again, int32_t number,
                           const char *schedule, fa_reason *why)
 {
     char place[64];
-    size_t differing = 0, at = 0;
-    if (memcmp(again, s->output, s->count * sizeof *again) != 0)
-        for (size_t k = 0; k < s->count; k++)
-            if (again[k] != s->output[k] && differing++ == 0)
-                at = k;
+    size_t at, differing = count_differing(s->output, again, s->count, &at);
     snprintf(place, sizeof place, "element %zu (0x%04x, then 0x%04x)", at, s->output[at], again[at]);
     if (differing > 0)
         return differs(number, schedule, "", differing, s->count, place, why);
