@@ -132,7 +132,8 @@ static double time_of_shared_keys(const fa_knobs *knobs, const fa_problem *probl
     const double blocks = ceil(problem->seq_kv / keys) * problem->kv_heads * problem->batch * splits;
     const double heads = (double)problem->heads / problem->kv_heads / splits;
     const bool together = problem->causal && problem->dim > 64 && !problem->deterministic && !problem->windowed &&
-                          problem->chunk <= 0 && problem->lengths == NULL;
+                          problem->chunk <= 0 && problem->lengths == NULL &&
+                          (problem->dim <= 128 || problem->seq_q <= 8192); /* at 16k they drift apart */
     const double from_memory =
         together ? 0 : 0.05 * problem->dim / 128 * fmax(0, heads - 512.0 / problem->dim) * (1 - least / most);
     const double per_row = (1 + from_memory) * heads / knobs->m;

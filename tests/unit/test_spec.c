@@ -450,9 +450,10 @@ TEST(gradients_share_the_keys_of_few_blocks)
         {{1, 32, 2, 1024, 1024, 256, true, 0.1f}, 64, 64, 8, 8}, /* 32 blocks, the longest 16 x 16 tiles */
         {{1, 32, 2, 2048, 2048, 256, true, 0.1f}, 64, 64, 4, 4}, /* two waves: as the first ends, the second begins */
         {{1, 32, 2, 4096, 4096, 256, true, 0.1f}, 64, 64, 2, 2},
-        {{1, 32, 2, 8192, 8192, 256, true, 0.1f}, 64, 64, 1, 1},  /* 1.14 times over 8 */
-        {{1, 32, 2, 2048, 2048, 256, false, 0.1f}, 64, 64, 2, 2}, /* 64 alike */
-        {{1, 32, 2, 4096, 4096, 256, false, 0.1f}, 64, 64, 1, 1}, /* a wave */
+        {{1, 32, 2, 8192, 8192, 256, true, 0.1f}, 64, 64, 1, 1},   /* 1.14 times over 8 */
+        {{1, 32, 2, 16384, 16384, 256, true, 0.1f}, 64, 64, 8, 8}, /* 1.37 times over 1, whose blocks drift apart */
+        {{1, 32, 2, 2048, 2048, 256, false, 0.1f}, 64, 64, 2, 2},  /* 64 alike */
+        {{1, 32, 2, 4096, 4096, 256, false, 0.1f}, 64, 64, 1, 1},  /* a wave */
         /* heads of 256 columns do not stay in the L2 */
         {{1, 32, 2, 4096, 4096, 256, true, 0.1f, .deterministic = true}, 64, 64, 8, 8},
         {{1, 32, 2, 8192, 8192, 256, true, 0.1f, .deterministic = true}, 64, 64, 8, 8},
