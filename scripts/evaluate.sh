@@ -105,8 +105,6 @@ if [[ -z $incumbent ]]; then # what a run takes; of features that the first defa
         '.[] | select(.default).name as $name | $of | map(.kernel) - [$name] | .[0] // $name' <<<"$registry")
 fi
 [[ -n $incumbent_file ]] || kernel_exists "${incumbent%%:*}" || die 2 "--incumbent: no kernel '${incumbent%%:*}'"
-: >"$work/stages"
-bound=(--bound)
 
 tile_options='--(m|n|warps|vec|stages|swizzle|acc|splits|maxreg)'
 # A file's own tile: knobs and nothing else, so that it cannot loosen its own check.
@@ -164,18 +162,19 @@ end_process() { # NAME: also where it is at work
 }
 # Takes the records of a stage that was begun, until a run does not pass, to $work/NAME.jsonl.
 run_stage() { # NAME
-    local name=$1 record code=0 lines
-    progress "$name: run 1 of $(wc -l <"$work/$name.runs")"
+    local name=$1 record code=0 lines taken=0 state
+    lines=$(wc -l <"$work/$name.runs")
+    progress "$name: run 1 of $lines"
     while read -r -u "${records[$name]}" record; do
         echo "$record" >>"$work/$name.jsonl"
-        progress "$name: $(wc -l <"$work/$name.jsonl") of $(wc -l <"$work/$name.runs") runs done"
+        progress "$name: $((++taken)) of $lines runs done"
         [[ $record != *'"status":"usage"'* ]] || die 2 "fa_bench refuses a run: $(jq -r .reason <<<"$record")"
         [[ $record == *'"status":"pass"'* ]] || jqf score/left_out -e <<<"$record" >/dev/null 2>&1 || break
     done
     progress
     end_process "$name"
-    lines=$(wc -l <"$work/$name.runs")
-    if ! jqf score/are_records -es --argjson lines "$lines" "$work/$name.jsonl" >/dev/null 2>&1; then
+    state=$(jqf score/state -rs --argjson lines "$lines" "$work/$name.jsonl" 2>/dev/null) || state=broken
+    if [[ $state == broken ]]; then
         jq -nc "$broken" --arg why "the kernel wrote among the records of fa_bench" >"$work/$name.jsonl"
     elif [[ ! -s $work/$name.jsonl && $code -ne 2 ]]; then
         jq -nc "$broken" --arg why "fa_bench ended with code $code before its first record" >"$work/$name.jsonl"
@@ -187,7 +186,7 @@ run_stage() { # NAME
         refused=$record
         : >"$work/$name.list"
     fi
-    jqf score/settled -es --argjson lines "$lines" "$work/$name.jsonl" >/dev/null
+    [[ $state == settled ]]
 }
 
 wants() { # STAGE: it is asked for, and nothing before it has failed
@@ -222,7 +221,7 @@ if [[ $gpu != null ]] && wants gpu; then
     problems gpu >"$work/gpu.list"
     exec {gate}<"$work/gate"
     flock "$gate" || die 4 "NOT-RUN: no flock"
-    behind=5 FA_GPU_GATE=$work/gate ask gpu --device cuda --arch "$arch" --vs "${incumbent_file:+source:}$incumbent" \
+    behind=10 FA_GPU_GATE=$work/gate ask gpu --device cuda --arch "$arch" --vs "${incumbent_file:+source:}$incumbent" \
         --timeout 120 --no-bound --warmup-ms 500 --max-time 0.2 --jobs 3
 fi
 if wants emulator; then
@@ -244,7 +243,11 @@ if wants compile; then
     read -ra incumbent_knobs <<<"$(knob_options "$rest")"
     incumbents=("$of" "${incumbent%%:*}" "${incumbent_knobs[@]}")
     compiled=(--compile-only --arch "$arch" --timeout 120)
-    ask compile "${compiled[@]}" "${bound[@]}"
+    ask compile "${compiled[@]}" --bound
+    if [[ -v processes[gpu] ]]; then # into the cache, from which the GPU's processes take it
+        cp "$work/compile.list" "$work/beside.list"
+        behind=10 begin beside "${incumbents[@]}" "${compiled[@]}" --no-bound "${more[@]}" --jobs 3
+    fi
 fi
 
 take emulator race compile gpu

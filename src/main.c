@@ -37,6 +37,7 @@ static fa_status measure(const fa_options *options, fa_result *result, fa_candid
     FA_TRY(fa_time(first, options, timing, why));
     if (!timing->done)
         return FA_PASS;
+    first->about_us = timing->us.p50;
     result->throughput = fa_throughput_of(timing->us.p50, timing->sm_clock_mhz_p50, &result->problem, &result->device);
     fa_machine_bound_judge(&result->bound, timing->us.p50, timing->sm_clock_mhz_p50);
     fa_stage_enter(result, FA_AT_RECHECK);

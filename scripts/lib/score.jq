@@ -92,8 +92,6 @@ def geometric_mean: if length == 0 or any(. == null) then null else map(log) | a
 def left_out: .status == "infeasible" and (.needs? // [] | length) > 0 and (.reason // "" |
     test(" needs (packed tensors|a K/V head for each|as many keys|tensors and rows on|query rows in|" +
         "keys in multiples)"));
-# Are these (with jq -s) all the records of a stage, with nothing that ends it?
-def settled: length == $lines and all(.[]; .status == "pass" or left_out);
 
 # A run as the score tells it.
 def run($stage; $line; $bound_of_incumbent):
@@ -147,8 +145,10 @@ def group($runs): {
     ratio: [$runs[] | select(.stage == "gpu" and .status == "pass") | .ratio] | geometric_mean,
     results: [$runs[] | select(.status != "pass" or .stage != "emulator") | results]};
 
-# Are these the records of a stage (with jq -s), at most $lines?
-def are_records: length <= $lines and all(.[]; is_record);
+# Of the records of a stage (with jq -s): "settled" when all $lines are there and nothing ends it, else "ended", and
+# "broken" when they are none.
+def state: if length > $lines or any(.[]; is_record | not) then "broken"
+    elif length == $lines and all(.[]; .status == "pass" or left_out) then "settled" else "ended" end;
 
 # Two lines: whether the score may be kept (true or false); the score.
 def score:

@@ -53,14 +53,22 @@ void fa_gpu_lock(const char *bus_id, fa_gpu_lock_mode mode)
     waited_s += fa_now_s() - asked_s;
 }
 
+bool fa_gpu_gate_is_closed(const char *bus_id)
+{
+    if (!open_locks(bus_id) || gate < 0)
+        return false;
+    const bool closed = flock(gate, LOCK_SH | LOCK_NB) != 0;
+    flock(gate, LOCK_UN);
+    return closed;
+}
+
 bool fa_gpu_lock_is_taken(const char *bus_id)
 {
     fa_gpu_lock(bus_id, FA_GPU_LOCK_NONE);
     if (!open_locks(bus_id) || turn < 0)
         return false;
-    const bool taken = (gate >= 0 && flock(gate, LOCK_SH | LOCK_NB) != 0) || flock(turn, LOCK_SH | LOCK_NB) != 0 ||
-                       flock(lock, LOCK_SH | LOCK_NB) != 0;
-    flock(gate, LOCK_UN);
+    const bool taken =
+        fa_gpu_gate_is_closed(bus_id) || flock(turn, LOCK_SH | LOCK_NB) != 0 || flock(lock, LOCK_SH | LOCK_NB) != 0;
     flock(lock, LOCK_UN);
     flock(turn, LOCK_UN);
     return taken;

@@ -11,6 +11,9 @@ typedef enum { FA_GPU_LOCK_NONE, FA_GPU_LOCK_SHARED, FA_GPU_LOCK_EXCLUSIVE } fa_
  * with the process. `bus_id`: the GPU's PCI address; empty (the emulator): does nothing. */
 void fa_gpu_lock(const char *bus_id, fa_gpu_lock_mode mode);
 
+/* Whether no process of an evaluation runs anything on the GPU yet. */
+bool fa_gpu_gate_is_closed(const char *bus_id);
+
 /* Gives back what is held, and says whether this process would have to wait for FA_GPU_LOCK_SHARED now. */
 bool fa_gpu_lock_is_taken(const char *bus_id);
 

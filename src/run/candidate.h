@@ -22,6 +22,7 @@ typedef struct fa_candidate {
     fa_launch launch;
     bool nondeterministic; /* repeats may differ in the last bits */
     int32_t needs;         /* FA_NEEDS_*: draws offer it */
+    double about_us;       /* of one launch; 0: not timed yet */
     fa_buffers buffers;
 } fa_candidate;
 

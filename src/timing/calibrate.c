@@ -23,6 +23,7 @@ fa_sample_request fa_calibrate_request(const fa_candidate *candidate, const fa_o
         .persist_kv = options->l2_persist == FA_L2_PERSIST_KV,
         .launches = 1,
         .reset_l2 = true,
+        .about_us = candidate->about_us,
     };
 }
 
