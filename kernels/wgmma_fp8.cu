@@ -3,17 +3,17 @@
  * Idea: wgmma takes bytes K-major only, so V must lie transposed. A producer warpgroup streams Q, K and V by TMA and
  *   transposes V in shared memory: ldmatrix transposes pairs of bytes, a byte permute parts them, stmatrix stores rows
  *   of keys. The keys of such a row stand in the order in which a thread holds the probabilities. Two or three
- *   consumer warpgroups own 64 query rows each. Registers for three suffice up to 128 columns of V. There, and causal,
- *   P's bytes are made without exponentials, their sums are columns more of P V, and blocks are persistent
- *   (wgmma/fp8_tickets.cuh) unless lengths, windows or chunks are given. With a log-sum-exp, or more columns, consumers
- *   take turns at [P V of a tile, Q K^T of the next], so that one's exponentials run under another's products.
+ *   consumer warpgroups own 64 query rows each. Registers for three suffice up to 128 columns of V. Without a
+ *   log-sum-exp P's bytes are made without exponentials, their sums are columns more of P V, and blocks are persistent
+ *   (wgmma/fp8_tickets.cuh) unless lengths, windows or chunks are given. With one consumers take turns at [P V of a
+ *   tile, Q K^T of the next], so that one's exponentials run under another's products.
  * Softmax and sums: as mma_fp8. P V of a tile starts from zero and is added to O in FP32.
  * Builds on: mma_fp8, wgmma.   Knobs: M, N, STAGES.
  * Shared memory: Q, STAGES slots of K, two of V as it comes, STAGES of V transposed, barriers.
  * Limits: --dtype e4m3; rows on 16 bytes; dim a multiple of 16 from 16 to 256. */
 #include "wgmma/fp8_tickets.cuh"
 
-FA_KERNEL_INFO(.threads = BLOCK_THREADS, .smem_dynamic_bytes = WORDS_AT + 4 * WORDS + 1024 - 16,
+FA_KERNEL_INFO(.threads = BLOCK_THREADS, .smem_dynamic_bytes = WORDS_AT + 4 * WORDS + SLACK,
                .grid = TICKETS ? FA_GRID_PERSISTENT : FA_GRID_TILES, .blocks_per_sm = TICKETS,
                .workspace_bytes_fixed = TICKETS ? 8 : 0, .tma_q_rows = 64, .tma_k_rows = N, .tma_v_rows = N,
                .tma_cols = ROW_BYTES / 2, .writes_lse = FA_LSE,

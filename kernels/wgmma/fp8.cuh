@@ -27,16 +27,15 @@ constexpr int DIM_N = larger(64, FA_DIM_V <= 128 ? ceil_div(FA_DIM_V, 16) * 16 :
 constexpr int PART_COLS = DIM_N > 128 ? DIM_N / 2 : DIM_N;
 constexpr int Q_BYTES = 64 * BOXES * ROW_BYTES, K_BYTES = N * BOXES * ROW_BYTES, RAW_BYTES = N * BOXES_V * ROW_BYTES;
 /* Whether the bytes of P are made without exponentials (probabilities_by_bits). Eight columns more of V, of ONE_BY_4,
- * make their sums: a lane has a quarter of a row's. Where they cannot be columns of the same product they lie apart. */
-constexpr bool BY_BITS = !FA_LSE && (DIM_N <= 128 || FA_CAUSAL);
-constexpr bool SUMS_APART = BY_BITS && DIM_N != 64 && DIM_N != 128;
+ * make their sums: a lane has a quarter of a row's. Where they cannot be columns of the last product they lie apart. */
+constexpr bool BY_BITS = !FA_LSE;
+constexpr bool SUMS_APART = BY_BITS && DIM_N != 64 && DIM_N != 128 && DIM_N != 256;
 constexpr int SUM_COLS = BY_BITS && !SUMS_APART ? 8 : 0;
 constexpr unsigned ONE_BY_4 = 0x28282828;
 constexpr int V_BYTES = (DIM_N + SUM_COLS) * N; /* transposed: rows of N keys */
-/* Named barriers: the producer's; the turns of the consumers, from BAR_TURN on. With exponentials, or two consumers of
- * many columns, all would fall into step without turns: products of all at once, then exponentials of all at once. */
+/* Named barriers: the producer's; the turns of the consumers, from BAR_TURN on. With exponentials all would fall
+ * into step without turns: products of all at once, then exponentials of all at once. */
 constexpr int BAR_PRODUCER = 1, BAR_TURN = 2;
-constexpr bool TURNS = !BY_BITS || DIM_N > 128;
 /* Whether a turn is over when its products are issued: the next ones stand in line, so the tensor cores do not idle
  * while a turn changes hands. Up to dim 64 exponentials take longer than products. There a turn lasts until its
  * products are done, which keeps the consumers apart. */
@@ -52,6 +51,8 @@ constexpr int V_AT = RAW_AT + RAW_STAGES * RAW_BYTES, ONES_AT = V_AT + STAGES * 
 constexpr int BARS_AT = ONES_AT + (SUMS_APART ? 8 * N : 0);
 constexpr int BARRIERS = 1 + 4 * STAGES + RAW_STAGES + (TICKETS ? 2 * Q_STAGES - 1 + RAW_STAGES : 0);
 constexpr int WORDS_AT = BARS_AT + 8 * BARRIERS, WORDS = TICKETS ? 3 * Q_STAGES + RAW_STAGES : 0;
+/* To begin at a multiple of 1024. Of 256 columns there are 880 bytes; without static parts it begins near one. */
+constexpr int SLACK = DIM_N == 256 ? 512 : 1024 - 16;
 
 struct shared_layout {
     static constexpr int EARLY = 1 + 4 * STAGES + RAW_STAGES; /* the first barrier that tickets need */
@@ -103,8 +104,7 @@ __device__ __forceinline__ void init_sums(const shared_layout &at, int thread)
             st_shared_at(at.v(i) + DIM_N * N + 4 * word, __uint_as_float(ONE_BY_4));
     if (SUMS_APART && thread < 2 * N)
         st_shared_at(at.ones() + 4 * thread, __uint_as_float(ONE_BY_4));
-    if (BY_BITS)
-        fence_async_proxy();
+    fence_async_proxy();
 }
 
 /* The tiles of keys of a block, from first_key on. */
@@ -193,13 +193,13 @@ struct consumer_state {
 
 __device__ __forceinline__ void take_turn(int consumer)
 {
-    if (TURNS)
+    if (!BY_BITS)
         bar_sync(BAR_TURN + consumer, 256);
 }
 
 __device__ __forceinline__ void pass_turn(int consumer)
 {
-    if (TURNS)
+    if (!BY_BITS)
         bar_arrive(BAR_TURN + (consumer + 1 == CONSUMERS ? 0 : consumer + 1), 256);
 }
 
@@ -225,34 +225,33 @@ __device__ __forceinline__ void score_tile(float (&tile)[N / 8][4], unsigned q, 
     fence_operand(s);
 }
 
-/* O = alpha O + P V, PART_COLS columns at a time. v: descriptor word. */
-__device__ __forceinline__ void value_tile(consumer_state &c, unsigned v, const shared_layout &at)
+/* O = alpha O + P V, PART columns' part of it. v: descriptor word. */
+template <int PART>
+__device__ __forceinline__ void value_part(consumer_state &c, unsigned v, const shared_layout &at)
 {
-    constexpr int COLS = PART_COLS + SUM_COLS;
+    constexpr bool LAST = PART == DIM_N / PART_COLS - 1;
+    constexpr int COLS = PART_COLS + (LAST ? SUM_COLS : 0);
+    float(&o)[PART_COLS / 2] = reinterpret_cast<float(&)[DIM_N / PART_COLS][PART_COLS / 2]>(c.o)[PART];
+    float sum[COLS / 2], apart[4];
+    fence_operand(sum);
+    wgmma_fence();
 #pragma unroll
-    for (int part = 0; part < DIM_N / PART_COLS; ++part) {
-        float(&o)[PART_COLS / 2] = reinterpret_cast<float(&)[DIM_N / PART_COLS][PART_COLS / 2]>(c.o)[part];
-        float sum[COLS / 2], apart[4];
-        fence_operand(sum);
-        wgmma_fence();
+    for (int step = 0; step < N / 32; ++step)
+        wgmma_e4m3<COLS>::rs(sum, &c.p[4 * step], wgmma_descriptor<N>(v + PART * (PART_COLS * N / 16) + step * 2),
+                             step > 0);
 #pragma unroll
-        for (int step = 0; step < N / 32; ++step)
-            wgmma_e4m3<COLS>::rs(sum, &c.p[4 * step], wgmma_descriptor<N>(v + part * (PART_COLS * N / 16) + step * 2),
-                                 step > 0);
+    for (int step = 0; SUMS_APART && LAST && step < N / 32; ++step)
+        wgmma_e4m3<8>::rs(apart, &c.p[4 * step], wgmma_descriptor<N>(uniform_by_shuffle(descriptor_start(at.ones()))),
+                          step > 0);
+    wgmma_commit();
+    wgmma_wait<0>();
+    fence_operand(sum);
 #pragma unroll
-        for (int step = 0; SUMS_APART && part == DIM_N / PART_COLS - 1 && step < N / 32; ++step)
-            wgmma_e4m3<8>::rs(apart, &c.p[4 * step],
-                              wgmma_descriptor<N>(uniform_by_shuffle(descriptor_start(at.ones()))), step > 0);
-        wgmma_commit();
-        wgmma_wait<0>();
-        fence_operand(sum);
+    for (int i = 0; i < PART_COLS / 2; ++i)
+        o[i] = fmaf(o[i], c.alpha[i / 2 % 2], sum[i]);
 #pragma unroll
-        for (int i = 0; i < PART_COLS / 2; ++i)
-            o[i] = fmaf(o[i], c.alpha[i / 2 % 2], sum[i]);
-#pragma unroll
-        for (int h = 0; BY_BITS && part == DIM_N / PART_COLS - 1 && h < 2; ++h)
-            c.l[h] = fmaf(c.l[h], c.alpha[h], SUMS_APART ? apart[2 * h] : sum[PART_COLS / 2 + 2 * h]);
-    }
+    for (int h = 0; BY_BITS && LAST && h < 2; ++h)
+        c.l[h] = fmaf(c.l[h], c.alpha[h], SUMS_APART ? apart[2 * h] : sum[(COLS - 8) / 2 + 2 * h]);
 }
 
 /* raise_maxima, of scores as integers, which Hopper compares three at a time. Of negative ones alone that is the least:
@@ -323,7 +322,10 @@ __device__ __forceinline__ void finish_tile(consumer_state &c, float (&s)[N / 8]
     }
     mbarrier_wait(at.v_full(stage), phase);
     take_turn(consumer);
-    value_tile(c, uniform_by_shuffle(descriptor_start(at.v(stage))), at);
+    const unsigned v = uniform_by_shuffle(descriptor_start(at.v(stage)));
+    value_part<0>(c, v, at);
+    if constexpr (PART_COLS < DIM_N)
+        value_part<1>(c, v, at);
     if (lane == 0)
         mbarrier_arrive(at.v_empty(stage));
 }

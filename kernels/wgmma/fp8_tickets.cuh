@@ -140,10 +140,8 @@ __device__ __forceinline__ int tiles_seen(const fa_params &p, const tile_work &w
 
 __device__ __forceinline__ tile_place announced_place(const shared_layout &at, int slot)
 {
-    const unsigned from_s = at.place(slot);
-    const int index = ld_shared_word(from_s), head = ld_shared_word(from_s + 4), batch = ld_shared_word(from_s + 8);
-    return {static_cast<int>(uniform_by_shuffle(index)), static_cast<int>(uniform_by_shuffle(head)),
-            static_cast<int>(uniform_by_shuffle(batch))};
+    const auto word = [&](int i) { return static_cast<int>(uniform_by_shuffle(ld_shared_word(at.place(slot) + i))); };
+    return {word(0), word(4), word(8)};
 }
 
 /* Whose turn comes then: consumers without rows have none. Who passes a turn is told as the one before that. */
