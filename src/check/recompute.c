@@ -33,6 +33,7 @@ bool fa_recipe_read(fa_recipe *recipe, int32_t batch, int32_t kv_head)
     recipe->readable = p->pages != NULL          ? fa_problem_seq_kv(p, batch)
                        : all - first < INT32_MAX ? (int32_t)(all - first)
                                                  : INT32_MAX;
+    recipe->keys.end = least(recipe->keys.end, recipe->readable);
     return true;
 }
 
