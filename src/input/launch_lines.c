@@ -173,8 +173,6 @@ static fa_status read_buffer(const char *text, fa_buffer_line *b, fa_reason *why
         b->first = cut(at + 1, at + strcspn(at, ";"));
         at += strcspn(at, ";");
     }
-    if (b->first != NULL && b->count == NULL && (strchr("old", b->tensor[0]) == NULL || strcmp(b->tensor, "dout") == 0))
-        return fa_refuse(why, FA_USAGE, "FA_BUFFER: %s is a copy of %s: it takes no value", b->name, b->tensor);
     if (b->factor != NULL && strchr(b->tensor, 'q') == NULL)
         return fa_refuse(why, FA_USAGE, "FA_BUFFER: a factor is for q, qkv, dq and dqkv, not for %s", b->tensor);
     const bool good = (b->factor == NULL || b->factor[0] != '\0') && at[strspn(at, " \t;")] == '\0' &&
@@ -297,9 +295,17 @@ bool fa_launch_lines_output(const fa_launch_lines *lines, const fa_buffer_line *
     return lines->gradients ? of[0] == 'd' && strcmp(of, "dout") != 0 : strcmp(of, "o") == 0 || strcmp(of, "lse") == 0;
 }
 
-static fa_status check_whole(const fa_launch_lines *lines, const char *text, fa_reason *why)
+/* *line: that of what is refused. */
+static fa_status check_whole(const fa_launch_lines *lines, const char *text, int32_t *line, fa_reason *why)
 {
     bool all = false; /* with p a kernel can write all of them */
+    for (int i = 0; i < lines->buffer_count; i++) {
+        const fa_buffer_line *b = &lines->buffers[i];
+        if (b->first == NULL || b->count != NULL || fa_launch_lines_output(lines, b))
+            continue;
+        *line = b->line;
+        return fa_refuse(why, FA_USAGE, "FA_BUFFER: %s is a copy of %s: it takes no value", b->name, b->tensor);
+    }
     for (int i = 0; i < lines->launch_count; i++)
         all = all || has_word(lines->launches[i].words, "p");
     if (lines->launch_count == 0)
@@ -349,7 +355,7 @@ fa_status fa_launch_lines_read(const char *path, const char *text, fa_launch_lin
         lines->launches[i].words = with_macros(text, lines->launches[i].arguments);
     if (status == FA_PASS && first > 0) {
         add_bare_names(lines);
-        status = check_whole(lines, text, &bare);
+        status = check_whole(lines, text, &first, &bare);
     }
     return status == FA_PASS ? FA_PASS : fa_refuse(why, status, "%.1000s:%d: %.3000s", path, first, bare.text);
 }

@@ -158,6 +158,10 @@ END
         zeros "$good" "FA_BUFFER: float ${case%%: *}"
         refused 2 "k.cu:2: FA_BUFFER: ${case#*: }" ./fa_bench --source "$work/k.cu" "${problem[@]}"
     done
+    for case in o.bhsd lse.bhs dout.bhsd; do # inputs of gradients
+        sed "2i // FA_BUFFER: float X = $case = 0" examples/gradients.cu >"$work/k.cu"
+        refused 2 "k.cu:2: FA_BUFFER: X is a copy of ${case%.*}" ./fa_bench --op backward --source "$work/k.cu" --seq 8
+    done
     zeros 'FA_LAUNCH: zeros<<<1, 1>>>(q, 4)'
     refused 2 "nothing writes the output" ./fa_bench --source "$work/k.cu" "${problem[@]}"
     zeros 'FA_BUFFER: float x[4]'
