@@ -5,7 +5,10 @@
 #include <signal.h>
 #include <ucontext.h>
 
-enum { TICK_MS = 2, PATIENCE = 10, SIGNAL = SIGURG }; /* PATIENCE: ticks, the first time */
+#include "emu/core/fibre.h"
+
+/* PATIENCE: ticks, the first time. IDLE_ROUNDS: what a tick counts for until another block runs. */
+enum { TICK_MS = 2, PATIENCE = 10, IDLE_ROUNDS = 8, SIGNAL = SIGURG };
 
 static _Thread_local struct {
     timer_t timer;
@@ -56,6 +59,8 @@ static void on_tick(int number, siginfo_t *info, void *context)
         fa_emu_op op = {.kind = FA_EMU_YIELD, .name = "a loop that does not end", .file = "", .mask = ~0u};
         self.ticks = 0;
         self.patience = 1;
+        worker->idle_rounds += IDLE_ROUNDS;
+        fa_emu_pause_idle_block(worker);
         worker->current->thread.api->wait(&op);
     }
     errno = error;
