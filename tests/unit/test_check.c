@@ -97,6 +97,8 @@ bool __wrap_fa_gpu_lock_is_taken(const char *bus_id)
     lock_mode = FA_GPU_LOCK_NONE;
     return taken > 0 && taken-- > 0;
 }
+static bool closed;
+bool __wrap_fa_gpu_gate_is_closed(const char *bus_id) { return closed; }
 
 /* The reference on the CPU leaves the GPU to others. */
 static int32_t references_made, made_before_launches;
@@ -925,6 +927,18 @@ TEST(later_candidates_share_inputs_and_references)
     taken = 3; /* the first seeds are prepared meanwhile, with the same result */
     assert_int_equal(check(s), FA_PASS);
     assert_true(made_before_launches == 13 && references_made == 15 && taken == 0);
+    s->problem.scale *= 2;
+    taken = 7;
+    closed = true; /* and before the gate opens what the checks after timing need, and the library */
+    assert_int_equal(check(s), FA_PASS);
+    assert_int_equal(references_made, 22);
+    const int32_t loads = s->fake.library_loads;
+    assert_int_equal(recheck(s, s->options.seed + 5), FA_PASS);
+    assert_int_equal(recheck(s, s->options.seed + 6), FA_PASS);
+    assert_true(references_made == 22 && s->fake.library_loads == loads);
+    assert_int_equal(check(s), FA_PASS);
+    assert_int_equal(s->fake.library_loads, loads + 1); /* also where it is not asked */
+    closed = false;
 }
 
 /* To 1e-9 of the largest |V| plus |R|, in every row and column, and of 1 + |R| in the log-sum-exp. */

@@ -68,6 +68,16 @@ FRESH(a_long_launch_needs_no_untimed_one_before)
     assert_int_equal(gpu.last[1].warmup_launches, 0);
 }
 
+FRESH(what_is_known_to_be_long_is_not_tried_before)
+{
+    for (int known = 0; known < 2; known++) {
+        fake_gpu_make(&gpu, 20000.0, 300.0);
+        gpu.candidate[0].about_us = known * 20000.0;
+        paired_ok();
+        assert_int_equal(gpu.log[0], known);
+    }
+}
+
 FRESH(where_two_rounds_do_not_fit_nothing_is_timed_against_itself)
 {
     for (int fit = 0; fit < 2; fit++) {

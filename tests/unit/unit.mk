@@ -22,7 +22,7 @@ $(UNIT)/simulate.o $(addprefix $(BUILD)/src/check/,reference.o gradients.o score
 # Functions that a test replaces with its own.
 $(addprefix $(UNIT)/test_,measure paired measure_golden invariance): LDFLAGS += -Wl,--wrap=fa_now_s
 $(UNIT)/test_spec: LDFLAGS += -Wl,--wrap=fa_registry_rules
-$(UNIT)/test_check: LDFLAGS += -Wl,--wrap=fa_gpu_lock -Wl,--wrap=fa_gpu_lock_is_taken
+$(UNIT)/test_check: LDFLAGS += -Wl,--wrap=fa_gpu_lock -Wl,--wrap=fa_gpu_lock_is_taken -Wl,--wrap=fa_gpu_gate_is_closed
 $(UNIT)/test_check: LDFLAGS += -Wl,--wrap=fa_reference_make -Wl,--wrap=fa_compile_cuda
 # Our declarations against the vendors' headers, where there are any. Ours and cuda.h cannot be read by one file.
 $(UNIT)/test_cuda_abi: $(UNIT)/cuda_abi_theirs.o
