@@ -42,7 +42,7 @@ class Proposer:
     def propose(self, count):
         parents = [point_of(result["knobs"]) for result in sorted(self.passed, key=lambda r: r["p50_us"])[:8]]
         untried = [text for text in self.all if text not in self.known]
-        if self.strategy in ("grid", "random") and self.compiled and len(untried) < len(self.all) / 3:
+        if self.strategy in ("grid", "random") and self.compiled and len(untried) < len(self.all) / 2:
             # Those that compile longest first, so that none is left to compile alone.
             return sorted(untried, key=self.compile_time, reverse=True)[:count]
         if self.strategy == "grid":

@@ -287,10 +287,12 @@ class Sweep:
             batch = list(dict.fromkeys([self.subject.default_tile, *batch]))[:count]
         for knobs in batch:
             self.proposer.tell({"knobs": knobs, "status": "pending"})
+        self.limited.update(limited)
+        # What was proposed last knows most. Where nothing is learned the tiles with limits alone follow from others.
+        self.workers.feed(limited, -self.handed - 1)
+        self.workers.feed(batch, -self.handed if self.learns else self.handed)
         batch = limited + batch
         self.waiting.update(batch)
-        self.limited.update(limited)
-        self.workers.feed(batch, -self.handed if self.learns else self.handed)  # what was proposed last knows most
         self.handed += len(batch)
         self.budget = max(self.budget, self.handed)
         if self.handed == self.options.budget or not self.waiting or (len(batch) < count and not self.may_wait()):
