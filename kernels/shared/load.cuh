@@ -13,26 +13,16 @@ constexpr int THREADS = FA_WARPS * WARP_SIZE; /* of a block */
 /* VEC elements as one register value. */
 template <int BYTES>
 struct vec_type;
-template <>
-struct vec_type<1> {
-    using type = unsigned char;
-};
-template <>
-struct vec_type<2> {
-    using type = unsigned short;
-};
-template <>
-struct vec_type<4> {
-    using type = unsigned;
-};
-template <>
-struct vec_type<8> {
-    using type = uint2;
-};
-template <>
-struct vec_type<16> {
-    using type = uint4;
-};
+#define VEC_TYPE(BYTES, NAME) \
+    template <>               \
+    struct vec_type<BYTES> {  \
+        using type = NAME;    \
+    }
+VEC_TYPE(1, unsigned char);
+VEC_TYPE(2, unsigned short);
+VEC_TYPE(4, unsigned);
+VEC_TYPE(8, uint2);
+VEC_TYPE(16, uint4);
 template <int VEC, class ELEMENT = fa_element>
 using vec_t = typename vec_type<VEC *static_cast<int>(sizeof(ELEMENT))>::type;
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "base/file.h"
-#include "base/status.h"
 
 /* Copies the initialised object `symbol` (`size` bytes). False when the file has no such object of that size. */
 bool fa_cubin_object(const char *cubin, size_t cubin_size, const char *symbol, void *out, size_t size);

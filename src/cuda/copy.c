@@ -32,12 +32,10 @@ static char *half(const fa_cuda *cuda, size_t index) { return (char *)cuda->stag
 fa_status fa_cuda_copy_in(fa_device *device, fa_ptr to, const void *from, size_t bytes, fa_reason *why)
 {
     fa_cuda *cuda = device->self;
-    if (!is_staged(cuda, bytes)) {
+    const bool staged = is_staged(cuda, bytes);
+    if (!staged)
         FA_CUDA_TRY(cuda, cuMemcpyHtoDAsync, (to, from, bytes, cuda->stream));
-        FA_CUDA_TRY(cuda, cuStreamSynchronize, (cuda->stream));
-        return FA_PASS;
-    }
-    for (size_t i = 0; i * HALF < bytes; i++) {
+    for (size_t i = 0; staged && i * HALF < bytes; i++) {
         const size_t count = least(HALF, bytes - i * HALF);
         copy_by_all_threads(half(cuda, i), (const char *)from + i * HALF, count);
         FA_CUDA_TRY(cuda, cuStreamSynchronize, (cuda->stream)); /* the other half is free again */

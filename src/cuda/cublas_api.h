@@ -5,21 +5,12 @@
 
 #include "cuda/api.h"
 
-/* cublasOperation_t, cudaDataType, cublasComputeType_t, cublasGemmAlgo_t, cublasMath_t, cublasStatus_t are ints. */
+/* cublasOperation_t, cudaDataType, cublasComputeType_t, cublasGemmAlgo_t, cublasMath_t, cublasStatus_t and
+ * libraryPropertyType are ints. */
 enum {
-    FA_CUBLAS_SUCCESS = 0,
-    FA_CUBLAS_OP_N = 0,
-    FA_CUBLAS_OP_T = 1,
-    FA_CUBLAS_R_32F = 0,
-    FA_CUBLAS_R_16F = 2,
-    FA_CUBLAS_R_16BF = 14,
-    FA_CUBLAS_COMPUTE_32F = 68,
-    FA_CUBLAS_GEMM_DEFAULT = -1,
-    FA_CUBLAS_DEFAULT_MATH = 0,
-    FA_CUBLAS_DISALLOW_REDUCED_PRECISION_REDUCTION = 16,
+#define FA_CUBLAS(name, value, theirs) FA_CUBLAS_##name = value,
+#include "cuda/cublas_api.def"
 };
-/* libraryPropertyType */
-enum { FA_CUBLAS_MAJOR = 0, FA_CUBLAS_MINOR = 1, FA_CUBLAS_PATCH = 2 };
 
 typedef struct fa_cublas_api {
     void *library;

@@ -340,12 +340,6 @@ bool fa_problem_row_is_empty(const fa_problem *problem, int32_t batch, int32_t r
     return keys.first == keys.end || (problem->tree && fa_problem_some_key(problem, batch, row, 0) < 0);
 }
 
-int32_t fa_problem_row_keys(const fa_problem *problem, int32_t row)
-{
-    const fa_keys keys = fa_problem_keys_at(problem, (int64_t)row + problem->seq_kv - problem->seq_q, problem->seq_kv);
-    return keys.end - keys.first;
-}
-
 /* Visible pairs of one head of a sequence. */
 static int64_t pairs_of(const fa_problem *problem, int32_t batch)
 {

@@ -98,8 +98,6 @@ bool fa_problem_sees(const fa_problem *problem, int32_t batch, int32_t row, int3
 /* One key that the row sees, drawn with `random`; -1: it sees none. */
 int32_t fa_problem_some_key(const fa_problem *problem, int32_t batch, int32_t row, uint64_t random);
 bool fa_problem_row_is_empty(const fa_problem *problem, int32_t batch, int32_t row); /* sees no key */
-/* Keys of a row where all sequences are alike and it sees [0, result): dense forward, causal or not. */
-int32_t fa_problem_row_keys(const fa_problem *problem, int32_t row);
 int64_t fa_problem_pairs(const fa_problem *problem); /* visible (query, key) pairs, over all batches and heads */
 double fa_problem_flop(const fa_problem *problem);   /* 2 * (dim + dim_v) * pairs; backward 2.5 times as many */
 /* Q, K, V read once, O written once; backward all of them and dO read, three gradients written. Gaps are not read. */

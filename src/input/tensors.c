@@ -250,13 +250,17 @@ static bool find_place(const fa_problem *problem, bool query, int64_t flat, plac
     return row.used;
 }
 
+static int64_t rows_of(const fa_problem *problem, bool query)
+{
+    return query ? fa_problem_rows(problem)
+                 : (int64_t)fa_problem_stored_batch_kv(problem) * problem->kv_heads * fa_problem_stored_kv(problem);
+}
+
 static uint16_t *make_tensor(const fa_problem *problem, fa_dist dist, uint64_t seed, int tensor)
 {
     const bool query = tensor == TENSOR_Q || tensor == TENSOR_DO;
     const fa_dtype dtype = query ? problem->dtype : fa_problem_dtype_kv(problem);
-    const int64_t rows =
-        query ? fa_problem_rows(problem)
-              : (int64_t)fa_problem_stored_batch_kv(problem) * problem->kv_heads * fa_problem_stored_kv(problem);
+    const int64_t rows = rows_of(problem, query);
     const int32_t dim = tensor == TENSOR_V || tensor == TENSOR_DO ? fa_problem_dim_v(problem) : problem->dim;
     const uint64_t stream = fa_draw_stream(seed, tensor);
     uint16_t *data = fa_alloc((size_t)rows * (size_t)dim * sizeof *data);
@@ -278,9 +282,7 @@ static uint16_t *make_tensor(const fa_problem *problem, fa_dist dist, uint64_t s
 /* Rows between sequences become poison. */
 static void poison_gaps(const fa_problem *problem, bool query, int32_t dim, uint16_t *data)
 {
-    const int64_t rows =
-        query ? fa_problem_rows(problem)
-              : (int64_t)fa_problem_stored_batch_kv(problem) * problem->kv_heads * fa_problem_stored_kv(problem);
+    const int64_t rows = rows_of(problem, query);
     if (problem->lengths == NULL && (problem->pages == NULL || query))
         return;
 #pragma omp parallel for schedule(static) if (rows * dim > 1 << 16) /* free pages are most of a cache */

@@ -71,7 +71,6 @@ judged() { # NAME...: each CAUGHT; skipped when one is NOT-RUN
 
 @test "a run that is cut off counts what it did not reach as not run, and the next one goes on" {
     executable "$work/bench" <<END
-#!/usr/bin/env bash
 while [[ "\$*" == *mean_of_v* && -e $work/wait ]]; do sleep 0.1; done
 exec ./fa_bench "\$@"
 END

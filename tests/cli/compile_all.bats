@@ -5,7 +5,6 @@ load helper
 # A bench whose ptxas says $PTXAS of every line of --runs, or which refuses every line for $REASON.
 make_compiler() {
     executable "$work/bench" <<'END'
-#!/usr/bin/env bash
 [[ $* != *--list-kernels* ]] || exec ./fa_bench "$@"
 while [[ $1 != --runs ]]; do shift; done
 jq -nRc --argjson ptxas "${PTXAS:-null}" --arg reason "${REASON-}" 'inputs |

@@ -76,8 +76,7 @@ evidence() { "$work/tree/scripts/evidence/evidence.sh" --out "$work/ev" "$@"; }
 }
 
 @test "the sanitizer's cases are kept, and gone on from" {
-    cat >"$work/tree/scripts/ci_gate.sh" <<'END'
-#!/usr/bin/env bash
+    executable "$work/tree/scripts/ci_gate.sh" <<'END'
 echo "ci_gate $*" >>"${0%/*}/../../calls"
 while [[ $1 != --out ]]; do shift; done
 mkdir -p "$2"

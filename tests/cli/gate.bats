@@ -36,8 +36,7 @@ END
 }
 
 @test "a wrong kernel fails the gate, by name, with the reason, in XML that parses" {
-    make_stub
-    touch "$STUB/no_gpu"
+    make_stub no_gpu
     echo 'two 16 4' >"$STUB/wrong"
     few=$(gate --kernel one --quick --draws 0 --dry-run | wc -l)
     run -1 gate --quick --draws 0 --shrink 3000
@@ -62,8 +61,7 @@ END
 }
 
 @test "a tile that is infeasible gives way to another with the same value; a value without one is skipped and named" {
-    make_stub
-    touch "$STUB/no_gpu"
+    make_stub no_gpu
     tile_cases() { jq -c 'select(.knob == "'"$1"'") | [.verdict, (.args | split(" --batch")[0])]' \
         "$work/gate/cases.jsonl" | sort | uniq -c | xargs; }
     BAD_ARGS='--m 32 --warps 4' BAD_STATUS=infeasible run -0 gate --kernel one --draws 0 --jobs 1
@@ -99,11 +97,9 @@ END
 
 # A compute-sanitizer that finds something in `two`, and in a library; each start leaves a line in $STUB/sanitized.
 make_sanitizer() {
-    make_stub
-    touch "$STUB/gpu" "$STUB/source.lib"
+    make_stub gpu source.lib
     echo 'lib 16 4 90' >>"$STUB/times"
     executable "$work/bin/compute-sanitizer" <<'END'
-#!/usr/bin/env bash
 tool=$2
 while [[ $1 != */fa_stub ]]; do shift; done
 echo "$tool $*" >>"$STUB/sanitized"
@@ -140,11 +136,9 @@ END
 }
 
 @test "conformance: the words of the emulator beside the GPU's, and a difference fails" {
-    make_stub
-    touch "$STUB/gpu"
+    make_stub gpu
     # Words of its own for one file on the GPU.
     executable "$work/emu_case" <<'END'
-#!/usr/bin/env bash
 [[ $* == *" --case "* ]] || basename "$1" >"${@: -1}"
 [[ $1 != */conform/matrix.cu || $3 != cuda ]] || echo other >>"${@: -1}"
 echo pass
@@ -178,8 +172,7 @@ END
     jq -e '.device == "emu" and (.kernels | length == 1) and .kernels[0].passed == '"$few" "$work/gate/summary.json"
     for record in "$work"/gate/records/*.json; do record_holds "$record" '.status == "pass"' \
         '.check.seeds <= 3 or .problem.strides == "odd"' '.check.references | map(.name) == ["cpu", "plain"]'; done
-    make_stub
-    touch "$STUB/no_gpu"
+    make_stub no_gpu
     run -1 gate --kernel one --quick --draws 0 --require-gpu
     [[ $output == *"FAIL no GPU, and --require-gpu"* ]]
 }
@@ -241,8 +234,7 @@ END
 }
 
 @test "--require-gpu wants the emulator beside the GPU, too" {
-    make_stub
-    touch "$STUB/gpu"
+    make_stub gpu
     mkdir -p "$work/tree/scripts" "$work/tree/tests"
     cp -r scripts "$work/tree/" # a tree where nobody built emu_case
     run -1 "$work/tree/scripts/ci_gate.sh" --out "$work/gate" --quick --require-gpu
@@ -260,8 +252,7 @@ END
     [[ $output == *--causal* && $output == *"--strides far"* ]]
     [ ! -e "$work/gate" ]
     # On a GPU: every sequence length that tiles meet, and of a library what it does in pieces.
-    make_stub
-    touch "$STUB/source.lib"
+    make_stub source.lib
     run gate --dry-run
     for seq in 1 15 16 17 113 129 799 1023 1024; do grep -q "^one|.*--seq $seq --causal" <<<"$output"; done
     grep -q '^lib|.*--seq 16384 --causal' <<<"$output"
@@ -269,8 +260,7 @@ END
 }
 
 @test "a gate that is cut off leaves the cases that were done, and says it is unfinished" {
-    make_stub
-    touch "$STUB/no_gpu"
+    make_stub no_gpu
     echo 36 >"$STUB/hold" # a summary is made at the twentieth; up to 15 are held that counted one another
     setsid scripts/ci_gate.sh --out "$work/gate" --jobs 16 >/dev/null 2>&1 3>&- &
     victim=$!
@@ -283,8 +273,7 @@ END
 }
 
 @test "a case that the time limit ends is NOT-RUN, as those that it leaves" {
-    make_stub
-    touch "$STUB/no_gpu"
+    make_stub no_gpu
     echo 1 >"$STUB/hold"
     run -4 gate --kernel one --quick --draws 0 --jobs 1 --seconds 1
     [[ $output == *"one: 1 passed, 0 failed, 0 skipped, "*" NOT-RUN: the time limit came first"* ]]

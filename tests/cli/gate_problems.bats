@@ -61,7 +61,6 @@ problems() { python3 scripts/lib/gate/problems.py "$@"; }
 
 @test "a failing problem is shrunk to the smallest that fails in the same way" {
     executable "$work/bad" <<'END'
-#!/usr/bin/env bash
 # Wrong with more than 100 keys and a causal mask; another code for dim 16; slow draws do not matter.
 [[ "$*" == *"--fast"* && "$*" == *"--causal"* && "$*" =~ --seq-kv\ ([0-9]+) && ${BASH_REMATCH[1]} -gt 100 ]] || exit 0
 [[ "$*" != *"--dim 16 "* ]] || exit 3
@@ -233,7 +232,7 @@ END
 
 @test "no line of the gate is a usage error, in any type, on a GPU too" {
     export FA_BENCH=$work/bench # says that it has one
-    printf '%s\n' '#!/usr/bin/env bash' 'case "$*" in' \
+    printf '%s\n' 'case "$*" in' \
         "*'--check cpu'*) echo '{\"device\": {\"name\": \"H100\", \"arch\": \"sm_90\"}}' ;;" \
         '*) exec ./fa_bench "${@/#cuda/emu}" ;;' esac | executable "$FA_BENCH"
     while read -r gate; do

@@ -45,7 +45,6 @@ wmma_kernels() {
 
 @test "a run that ends in an error is a hole; one that leaves no record is an error of its own" {
     executable "$work/dies" <<'END'
-#!/usr/bin/env bash
 ./fa_bench "$@" | jq -c "if type == \"object\" and .problem.dim == 128 then $HOLE else . end"
 END
     local grid=(scripts/house/compile_all.sh --run --device emu --sample 6 --out "$work/grid.json")

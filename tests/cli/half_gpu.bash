@@ -9,7 +9,6 @@ make_half_gpu() {
     mkdir -p "$STUB"
     : >"$STUB/commands"
     executable "$FA_BENCH" <<'STUB_END'
-#!/usr/bin/env bash
 set -eu
 [[ -z ${FA_GPU_GATE:-} ]] || flock -s "$FA_GPU_GATE" true
 [[ $* != *--runs* || $* == *--select* ]] || echo "$*" >>"$STUB/commands"

@@ -84,9 +84,9 @@ neighbours() { # BETWEEN [BEHIND]
     }" tests/cheats/honest.cu >"$work/k.cu"
 }
 
-executable() { # FILE: a program, from standard input; its folder is made
+executable() { # FILE: a program, from standard input, of bash where its first line names no other; its folder is made
     mkdir -p "${1%/*}"
-    cat >"$1"
+    sed -e '1{/^#!/!i #!/usr/bin/env bash' -e '}' >"$1"
     chmod +x "$1"
 }
 

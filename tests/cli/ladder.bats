@@ -46,8 +46,7 @@ rows() { # JQ: true of the rows of the ladder
 }
 
 @test "without a GPU the ladder is not run" {
-    make_stub
-    touch "$STUB/no_gpu"
+    make_stub no_gpu
     refused 4 "NOT-RUN: no GPU here" scripts/evidence/ladder.sh --out "$work/ev/ladder.jsonl"
     refused 2 "--problems: cannot read '2,8,512,64'" scripts/evidence/ladder.sh --problems 2,8,512,64
 }

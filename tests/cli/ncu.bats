@@ -12,7 +12,6 @@ gates_of() { # KERNEL: the result of its recorded report, as JSON
 # An ncu that leaves a report and prints recorded text; NCU_SAYS is what it says while profiling.
 make_ncu() {
     executable "$work/bin/ncu" <<'END'
-#!/usr/bin/env bash
 if [[ $1 == --import ]]; then
     cat "$NCU_CSV"
     exit 0

@@ -3,8 +3,7 @@
 load stub_bench
 
 prepare() {
-    make_stub
-    touch "$STUB/source.lib"
+    make_stub source.lib
     echo 'lib 16 4 99' >>"$STUB/times"
     printf '%s\n' '# a comment' '--seq 128' '' '--seq  256 ' '--seq 512' >"$work/problems"
 }

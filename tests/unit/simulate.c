@@ -35,7 +35,7 @@ static float to_bf16(float value)
 
 static int32_t keys_of(const fa_problem *problem, int32_t row, sim_fault fault)
 {
-    int32_t keys = fa_problem_row_keys(problem, row);
+    int32_t keys = fa_problem_keys(problem, 0, row).end;
     if (fault == SIM_MEAN_OF_V)
         return problem->seq_kv;
     if (!problem->causal)

@@ -246,8 +246,8 @@ TEST(problems_are_counted)
         golden_say(&g, "%zu q %zu kv, %lld pairs, %.9g FLOP, %.9g bytes; keys of rows", fa_problem_q_count(p),
                    fa_problem_k_count(p), (long long)fa_problem_pairs(p), fa_problem_flop(p), fa_problem_bytes(p));
         for (int32_t row = 0; row < p->seq_q; row += p->seq_q / 7 + 1)
-            golden_say(&g, " %d", fa_problem_row_keys(p, row));
-        golden_say(&g, " %d\n", fa_problem_row_keys(p, p->seq_q - 1));
+            golden_say(&g, " %d", fa_problem_keys(p, 0, row).end);
+        golden_say(&g, " %d\n", fa_problem_keys(p, 0, p->seq_q - 1).end);
     }
     const char *const lines[] = {"--strides far",
                                  "--strides far --batch 4096",

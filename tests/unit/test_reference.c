@@ -293,7 +293,7 @@ static float add_products(float sum, const float *a, const float *b, int count, 
 static double plain_baseline(const fa_problem *p, const fa_tensors *t, int64_t flat, bool acc_fp16, uint16_t *out)
 {
     const int64_t kv = flat / p->seq_q / p->heads * p->kv_heads + flat / p->seq_q % p->heads * p->kv_heads / p->heads;
-    const int32_t keys = fa_problem_row_keys(p, (int32_t)(flat % p->seq_q)), dim = p->dim;
+    const int32_t keys = fa_problem_keys(p, 0, (int32_t)(flat % p->seq_q)).end, dim = p->dim;
     float q[64], k[64], x[256], v[256], max = -INFINITY;
     double sum = 0;
     for (int32_t j = 0; j < keys; j++) {

@@ -161,19 +161,25 @@ TEST(the_largest_element_is_the_last_finite_one)
     }
 }
 
+static float logit(const fa_problem *p, const fa_tensors *t, size_t q_row, size_t k_row)
+{
+    float sum = 0.0f;
+    for (int32_t d = 0; d < p->dim; d++)
+        sum += fa_element_to_float(p->dtype, t->q[q_row * (size_t)p->dim + (size_t)d]) *
+               fa_element_to_float(p->dtype, t->k[k_row * (size_t)p->dim + (size_t)d]);
+    return sum * p->scale;
+}
+
 /* Every logit is far below 0, and they differ as normal ones do. */
 TEST(low_logits_are_low)
 {
     const fa_problem p = shape(1, 2, 1, 9, 33, 64, false);
     fa_tensors t = fa_tensors_make(&p, FA_DIST_LOW, 7);
     float highest = -INFINITY, lowest = INFINITY;
-    for (int64_t row = 0; row < 2 * 9; row++)
-        for (int64_t key = 0; key < 33; key++) {
-            float dot = 0;
-            for (int64_t d = 0; d < 64; d++)
-                dot += fa_half_to_float(t.q[row * 64 + d]) * fa_half_to_float(t.k[key * 64 + d]);
-            highest = fmaxf(highest, dot * p.scale);
-            lowest = fminf(lowest, dot * p.scale);
+    for (size_t row = 0; row < 2 * 9; row++)
+        for (size_t key = 0; key < 33; key++) {
+            highest = fmaxf(highest, logit(&p, &t, row, key));
+            lowest = fminf(lowest, logit(&p, &t, row, key));
         }
     assert_true(highest < -110.0f && lowest > -150.0f && highest - lowest > 4.0f);
     fa_tensors_free(&t);
@@ -187,20 +193,17 @@ TEST(cliffs_are_far_apart)
     const fa_problem p = shape(1, 4, 2, 30, 41, 32, true);
     CLEANUP(fa_tensors_free) fa_tensors t = fa_tensors_make(&p, FA_DIST_CLIFF, 7);
     int above = 0, below = 0, hidden_above = 0;
-    for (int64_t row = 0; row < 4 * 30; row++) {
+    for (size_t row = 0; row < 4 * 30; row++) {
         float first = -INFINITY, second = -INFINITY, hidden = -INFINITY;
-        for (int64_t key = 0; key < 41; key++) {
-            float dot = 0;
-            for (int64_t d = 0; d < 32; d++)
-                dot += fa_half_to_float(t.q[row * 32 + d]) * fa_half_to_float(t.k[(row / 60 * 41 + key) * 32 + d]);
-            const float logit = dot * p.scale;
-            assert_true(fabsf(logit) < 32768.0f);
-            if (key >= fa_problem_row_keys(&p, (int32_t)(row % 30)))
-                hidden = fmaxf(hidden, logit);
-            else if (logit > first)
-                second = first, first = logit;
+        for (int32_t key = 0; key < 41; key++) {
+            const float now = logit(&p, &t, row, row / 60 * 41 + (size_t)key);
+            assert_true(fabsf(now) < 32768.0f);
+            if (key >= fa_problem_keys(&p, 0, (int32_t)(row % 30)).end)
+                hidden = fmaxf(hidden, now);
+            else if (now > first)
+                second = first, first = now;
             else
-                second = fmaxf(second, logit);
+                second = fmaxf(second, now);
         }
         assert_true(first - second > 64.0f);
         above += first > 15000.0f;
@@ -278,15 +281,6 @@ TEST(distributions_have_their_moments)
     moments(outlier.k, outlier.k_count, 1.099, 3.0 * (0.999 + 10.0) / (1.099 * 1.099), 0.1);
 }
 
-static float logit(const fa_problem *p, const fa_tensors *t, size_t q_row, size_t k_row)
-{
-    float sum = 0.0f;
-    for (int32_t d = 0; d < p->dim; d++)
-        sum += fa_element_to_float(p->dtype, t->q[q_row * (size_t)p->dim + (size_t)d]) *
-               fa_element_to_float(p->dtype, t->k[k_row * (size_t)p->dim + (size_t)d]);
-    return sum * p->scale;
-}
-
 static fa_problem in_type(fa_problem problem, fa_dtype dtype)
 {
     problem.dtype = dtype;
@@ -357,7 +351,7 @@ TEST(needles_dominate)
         CLEANUP(fa_tensors_free) fa_tensors t = fa_tensors_make(p, FA_DIST_NEEDLE, 5);
         int64_t distinct = 0, last = -1;
         for (int32_t flat = 0; flat < p->batch * p->heads * p->seq_q; flat++) {
-            const int32_t keys = fa_problem_row_keys(p, flat % p->seq_q);
+            const int32_t keys = fa_problem_keys(p, 0, flat % p->seq_q).end;
             const int32_t head = flat / p->seq_q % p->heads, batch = flat / p->seq_q / p->heads;
             const size_t first =
                 ((size_t)batch * (size_t)p->kv_heads + (size_t)(head / (p->heads / p->kv_heads))) * (size_t)p->seq_kv;
