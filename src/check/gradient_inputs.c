@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "check/choose_rows.h"
-#include "check/recompute.h"
 #include "check/reference.h"
 
 const char *fa_gradient_name(int32_t tensor)
@@ -67,8 +66,12 @@ double *fa_rows_of_head(const fa_problem *problem, const double *rows, int32_t w
     double *taken = fa_alloc((size_t)count * sizeof *taken);
     for (int64_t row = 0; row < count; row++) {
         const fa_row at = fa_problem_row(problem, row);
-        const int32_t head = fa_other_head(problem, at.head, way);
-        taken[row] = at.used ? factor * rows[fa_problem_flat(problem, at.batch, head, at.row)] : 0.0;
+        const int32_t head = way < FA_OTHER_HEADS ? fa_other_head(problem, at.head, way) : at.head;
+        const int32_t batch = way == FA_FIRST_BATCH ? 0 : at.batch;
+        const int32_t other = way == FA_NEXT_ROW && at.row + 1 < at.seq_q ? at.row + 1
+                              : way == FA_ROW_BEFORE && at.row > 0        ? at.row - 1
+                                                                          : at.row;
+        taken[row] = at.used ? factor * rows[fa_problem_flat(problem, batch, head, other)] : 0.0;
     }
     return taken;
 }

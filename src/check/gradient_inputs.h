@@ -1,7 +1,7 @@
 /* The tensors that --op backward writes, and the forward that it starts from. */
 #pragma once
 
-#include "input/tensors.h"
+#include "check/recompute.h"
 
 enum { FA_GRAD_DQ, FA_GRAD_DK, FA_GRAD_DV, FA_GRAD_DSINKS, FA_GRADS };
 
@@ -16,7 +16,8 @@ fa_row fa_gradient_row(const fa_problem *problem, int32_t tensor, int64_t row);
 /* Element i of a tensor in what fa_buffers_output gives. */
 double fa_gradient_value(const fa_problem *problem, int32_t tensor, const uint16_t *output, size_t i);
 
-/* What each query row has where it takes that of another head (recompute.h), times a factor; malloc'd. */
+/* What each query row has where it takes that of another head (recompute.h), row or batch, times a factor; malloc'd. */
+enum { FA_NEXT_ROW = FA_OTHER_HEADS, FA_ROW_BEFORE, FA_FIRST_BATCH, FA_OTHER_ROWS };
 double *fa_rows_of_head(const fa_problem *problem, const double *rows, int32_t way, double factor);
 
 /* A head's sink, or what stands for it: that of another head, or from FA_OTHER_HEADS on clamped at 0. */

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "base/text.h"
-#include "check/recompute.h"
 
 enum {
     LOOKED_AT = 8, /* wrong rows that are computed again, spread over all wrong rows */
@@ -212,6 +211,7 @@ static bool guess_slip(const scene *s, char *text, size_t size)
         {p->kv_heads < p->heads, {.modulo = true}, "the K/V head is h % kv_heads, not h / (heads / kv_heads)"},
         {!dv, {.delta_of_dout = true}, "delta is the sum of dO dO: dO is taken for O"},
         {p->softcap > 0 && !dv, {.no_slope = true}, "the softcap's derivative is missing"},
+        {p->alibi, {.no_alibi = true}, "ALiBi is missing"},
         {masked, {.no_mask = true}, "the mask is missing"},
         {masked, {.top_left = true}, "the mask is aligned top-left, not bottom-right"},
         {masked, {.later = 1}, "the last key that a row sees is one too late"},
@@ -239,6 +239,10 @@ static bool guess_slip(const scene *s, char *text, size_t size)
                 : is_slip(s, &(fa_slip){.lse_of = way})              ? "log-sum-exps are those of another head"
                 : p->sinks && is_slip(s, &(fa_slip){.sink_of = way}) ? "the sink is that of another head"
                                                                      : NULL;
+    for (int32_t way = FA_OTHER_HEADS; found == NULL && way < FA_OTHER_ROWS; way++)
+        found = !dv && is_slip(s, &(fa_slip){.delta_of = way}) ? "delta is that of another row or batch"
+                : is_slip(s, &(fa_slip){.lse_of = way})        ? "log-sum-exps are those of another row or batch"
+                                                               : NULL;
     for (int32_t way = 1; found == NULL && s->tensor == FA_GRAD_DQ && way < 16; way++) {
         const int32_t by = way < 8 ? 1 : p->kv_heads - 1;
         const fa_slip slip = {.k_by = way % 2 * by, .v_by = way / 2 % 2 * by, .dq_by = way / 4 % 2 * by};

@@ -124,7 +124,7 @@ static double score_of(const work *w, const fa_row *at, int32_t key, double prod
         score = cap * bent;
         *slope = w->slip.no_slope ? 1.0 : 1.0 - bent * bent;
     }
-    if (p->alibi)
+    if (p->alibi && !w->slip.no_alibi)
         score -= fa_slope(&w->tensors->scores, p, at->batch, at->head) *
                  fabs((double)at->row + at->seq_kv - at->seq_q - key);
     return score;

@@ -45,7 +45,8 @@ typedef struct fa_slip {
     bool top_left;                     /* rows stand at the positions of their numbers */
     int32_t later;                     /* the last key that a row sees is so many later */
     int32_t sooner;                    /* the first key so many sooner */
-    int32_t delta_of, lse_of, sink_of; /* of another head: its way (fa_other_head); fa_sink_taken */
+    bool no_alibi;                     /* ALiBi is left out */
+    int32_t delta_of, lse_of, sink_of; /* of another head or row: its way (fa_rows_of_head); fa_sink_taken */
     double lse_times;                  /* the log-sum-exp is in another unit; 0: it is not */
     bool weights_swapped;              /* P stands for dS, and dS for P */
     bool rows_swapped;                 /* V is summed for dQ, dO for dK, Q for dV */

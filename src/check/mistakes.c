@@ -193,14 +193,14 @@ static void tensors(fa_recipe *r, int32_t way)
 }
 
 /* Another head or batch; K/V head `way` - HEAD_0 where that is named. */
-enum { MODULO, QUERY_HEAD, NEXT_HEAD, HEAD_BEFORE, NEXT_BATCH, BATCH_BEFORE, FIRST_BATCH, HEAD_0 };
+enum { MODULO, QUERY_HEAD, NEXT_BATCH, BATCH_BEFORE, FIRST_BATCH, NEXT_HEAD, HEAD_BEFORE, HEAD_0 };
 static void place(fa_recipe *r, int32_t way)
 {
     const int32_t own = r->at.head / group_of(r), batch = r->at.batch, kv_heads = r->problem->kv_heads,
                   all = r->problem->batch;
-    const int32_t heads[] = {
-        r->at.head % kv_heads, r->at.head, (own + 1) % kv_heads, (own + kv_heads - 1) % kv_heads, own, own, own};
-    const int32_t batches[] = {batch, batch, batch, batch, (batch + 1) % all, (batch + all - 1) % all, 0};
+    const int32_t heads[] = {r->at.head % kv_heads,          r->at.head, own, own, own, (own + 1) % kv_heads,
+                             (own + kv_heads - 1) % kv_heads};
+    const int32_t batches[] = {batch, batch, (batch + 1) % all, (batch + all - 1) % all, 0, batch, batch};
     const int32_t head = way < HEAD_0 ? heads[way] : way - HEAD_0;
     if (way == QUERY_HEAD || head < kv_heads)
         fa_recipe_read(r, way < HEAD_0 ? batches[way] : batch, head);
@@ -241,7 +241,7 @@ static void softcap(fa_recipe *r, int32_t way)
 enum { UNITS = 5 };
 static double unit_of(const fa_recipe *r, int32_t way)
 {
-    const double units[UNITS] = {log(2), 1.0 / log(2), r->scale, 1.0 / r->scale, -1.0};
+    const double own = r->scale * r->q_times * r->k_times, units[UNITS] = {log(2), 1.0 / log(2), own, 1.0 / own, -1.0};
     return units[way];
 }
 
@@ -341,9 +341,9 @@ static const fa_mistake mistakes[] = {
     {"neither sum nor accumulator is rescaled when the maximum rises", 0, rescale, BOTH_KEPT, TILES},
     {"the K/V head is h % kv_heads, not h / (heads / kv_heads)", GROUPS, place, MODULO, 1},
     {"the K/V head is the query head", GROUPS, place, QUERY_HEAD, 1},
-    {"K and V are those of another head", 0, place, NEXT_HEAD, 2},
-    {"K and V are those of another head", 0, place, HEAD_0, 8},
+    {"K and V are those of another head", 0, place, NEXT_HEAD, 10},
     {"K and V are those of another batch", 0, place, NEXT_BATCH, 3},
+    {"K and V begin where Q does: start_q for start_kv", LENGTHS, fa_mistake_starts_of_queries, 0, 1},
     {"Q is that of another batch, head or row", 0, fa_mistake_other_query, 0, FA_OTHER_QUERIES},
     {"the largest length counts, not the sequence's own", LENGTHS, range, LARGEST, 2},
     {"the largest length counts, not the sequence's own", LENGTHS, mask, BY_LARGEST_KEYS, 1},

@@ -34,6 +34,18 @@ void fa_mistake_fewer_dims(fa_recipe *r, int32_t way)
     r->dims = dims[way] <= 0 || dims[way] > dim ? dim : dims[way];
 }
 
+void fa_mistake_starts_of_queries(fa_recipe *r, int32_t way)
+{
+    const fa_lengths *l = r->problem->lengths;
+    const int32_t by = l->q_start[r->at.batch] - l->kv_start[r->at.batch];
+    (void)way;
+    if (r->problem->pages != NULL || r->first + by < 0)
+        return;
+    r->first += by;
+    r->readable -= by > 0 ? by : 0;
+    r->keys.end = r->keys.end < r->readable ? r->keys.end : r->readable;
+}
+
 /* Three batches, two rows, then heads. */
 void fa_mistake_other_query(fa_recipe *r, int32_t way)
 {

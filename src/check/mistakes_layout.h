@@ -13,7 +13,9 @@ void fa_mistake_turned_columns(fa_recipe *recipe, int32_t way);
 /* Columns of V: the last of K; only so many count. */
 void fa_mistake_last_columns(fa_recipe *recipe, int32_t way);
 void fa_mistake_fewer_columns(fa_recipe *recipe, int32_t way);
-/* Columns of q.k: only so many count. Q of another batch, row or head. */
+/* Keys of a sequence that begin where its queries do. Columns of q.k: only so many count. Q of another batch, row or
+ * head. */
 enum { FA_OTHER_QUERIES = 5 + FA_OTHER_HEADS - 1 };
+void fa_mistake_starts_of_queries(fa_recipe *recipe, int32_t way);
 void fa_mistake_fewer_dims(fa_recipe *recipe, int32_t way);
 void fa_mistake_other_query(fa_recipe *recipe, int32_t way);

@@ -196,7 +196,7 @@ double fa_recipe_weigh(const fa_recipe *recipe, const fa_recipe *right, const do
 {
     const int32_t first = recipe->keys.first, count = recipe->keys.end - first;
     const bool known = recipe->q == right->q && recipe->k == right->k && recipe->batch == right->batch &&
-                       recipe->kv_head == right->kv_head && recipe->dims == right->dims && !turns(&recipe->k_turn);
+                       recipe->first == right->first && recipe->dims == right->dims && !turns(&recipe->k_turn);
     for (int32_t i = 0; i < count; i++) {
         const int32_t key = first + i;
         const bool shown =

@@ -328,6 +328,8 @@ TEST(mistakes_are_named)
                  {{.lse_of = 2}, FA_GRAD_DK, 1, "log-sum-exps are those of another head"},
                  {{.lse_of = 4}, FA_GRAD_DSINKS, 1, "log-sum-exps are those of another head"},
                  {{.delta_of = 1}, FA_GRAD_DSINKS, 1, "delta is that of another head"},
+                 {{.delta_of = FA_NEXT_ROW}, FA_GRAD_DQ, 1, "delta is that of another row or batch"},
+                 {{.lse_of = FA_ROW_BEFORE}, FA_GRAD_DV, 1, "log-sum-exps are those of another row or batch"},
                  {{.sink_of = 3}, FA_GRAD_DSINKS, 1, "the sink is that of another head"},
                  {{.lse_times = 0.6931471805599453}, FA_GRAD_DQ, 1, "taken for logarithms to base 2"},
                  {{.lse_times = 1.4426950408889634}, FA_GRAD_DV, 1, "in units of log2 e, scores are not"},
