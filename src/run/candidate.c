@@ -27,8 +27,8 @@ static fa_status explain_emu_failure(fa_status status, bool cuda_took_it, fa_rea
                          bare.text);
     if (status == FA_COMPILE_ERROR)
         return fa_refuse(why, status,
-                         "%.3800s\n(no CUDA compiler is here to tell an error of the kernel from what the emulator "
-                         "does not take)",
+                         "%.3800s\n(no CUDA compiler was asked: an error of the kernel, or what the emulator does not "
+                         "take)",
                          bare.text);
     return status;
 }
