@@ -311,7 +311,7 @@ void fa_gradient_diagnose(const fa_problem *problem, int32_t tensor, const fa_gr
         describe_place(&s, text, size);
     fa_append_text(text, size, "%s", s.count > 0 ? "; looks like: " : "");
     if (s.poison)
-        fa_append_text(text, size, "never written");
+        fa_append_text(text, size, "never written%s", tensor == FA_GRAD_DSINKS ? ", or added to what was there" : "");
     else if (s.nonfinite)
         fa_append_text(text, size, "NaN or infinity throughout the row");
     else if (s.zeros)
