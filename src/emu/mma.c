@@ -10,19 +10,11 @@
 #include "emu/hopper/wgmma_operand.h"
 #include "ptx/formats.h"
 
-static inline double widen(uint16_t bits)
-{
-    _Float16 half;
-    memcpy(&half, &bits, sizeof half);
-    return (double)(float)half;
-}
+static inline double widen(uint16_t bits) { return (double)fa_ptx_half(bits); }
 
 static inline uint16_t narrow(double value)
 {
-    const _Float16 half = (_Float16)value;
-    uint16_t bits;
-    memcpy(&bits, &half, sizeof bits);
-    return value != value ? 0x7FFF : bits; /* the device's NaN */
+    return value != value ? 0x7FFF : fa_ptx_half_bits(value); /* the device's NaN */
 }
 
 /* Moves 8 x 8 matrices between rows and fragments. Lane l has row l % 8 of matrix l / 8 (16 bytes), and its fragment of

@@ -15,19 +15,14 @@ float fa_half_to_float(uint16_t half)
     } else if (magnitude >= 0x400u) {
         bits = sign | ((magnitude << 13) + (112u << 23));
     } else {
-        const float value = (float)magnitude * 0x1p-24f;
-        memcpy(&bits, &value, sizeof bits);
-        bits |= sign;
+        bits = sign | fa_bits_of_float((float)magnitude * 0x1p-24f);
     }
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
+    return fa_float_of_bits(bits);
 }
 
 uint16_t fa_float_to_half(float value)
 {
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
+    const uint32_t bits = fa_bits_of_float(value);
     const uint32_t sign = bits >> 16 & 0x8000u, magnitude = bits & 0x7FFFFFFFu;
     if (magnitude > 0x7F800000u)
         return (uint16_t)(sign | 0x7E00u | (magnitude >> 13 & 0x3FFu));
@@ -38,12 +33,7 @@ uint16_t fa_float_to_half(float value)
         return (uint16_t)(sign | ((rounded >> 13) - (112u << 10)));
     }
     /* Subnormal: floats in [0.5, 1) are 2^-24 apart, so the addition rounds to the spacing of FP16, to nearest even. */
-    float shifted;
-    memcpy(&shifted, &magnitude, sizeof shifted);
-    shifted += 0.5f;
-    uint32_t shifted_bits;
-    memcpy(&shifted_bits, &shifted, sizeof shifted_bits);
-    return (uint16_t)(sign | shifted_bits); /* the lower half of 0.5, 0x3F000000, is 0 */
+    return (uint16_t)(sign | fa_bits_of_float(fa_float_of_bits(magnitude) + 0.5f)); /* 0.5's lower half is 0 */
 }
 
 const char *fa_dtype_name(fa_dtype dtype)
@@ -61,18 +51,11 @@ int fa_dtype_bits(fa_dtype dtype)
 double fa_dtype_coarseness(fa_dtype dtype) { return ldexp(1.0, HALF_BITS - fa_dtype_bits(dtype)); }
 
 /* BF16 is the upper half of a float. */
-static float bf16_to_float(uint16_t element)
-{
-    const uint32_t bits = (uint32_t)element << 16;
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
+static float bf16_to_float(uint16_t element) { return fa_float_of_bits((uint32_t)element << 16); }
 
 static uint16_t float_to_bf16(float value)
 {
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
+    const uint32_t bits = fa_bits_of_float(value);
     if ((bits & 0x7FFFFFFFu) > 0x7F800000u)
         return (uint16_t)(bits >> 16 | 0x40u); /* stays NaN */
     return (uint16_t)((bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16);
@@ -82,23 +65,18 @@ static uint16_t float_to_bf16(float value)
 static float e4m3_to_float(uint16_t element)
 {
     const uint32_t sign = (uint32_t)(element & 0x80u) << 24, magnitude = element & 0x7Fu;
-    const float small = (float)magnitude * 0x1p-9f;
     uint32_t bits = (magnitude << 20) + (120u << 23);
-    float value;
     if (magnitude < 8)
-        memcpy(&bits, &small, sizeof bits);
-    bits = sign | (magnitude == 0x7Fu ? 0x7FC00000u : bits);
-    memcpy(&value, &bits, sizeof value);
-    return value;
+        bits = fa_bits_of_float((float)magnitude * 0x1p-9f);
+    return fa_float_of_bits(sign | (magnitude == 0x7Fu ? 0x7FC00000u : bits));
 }
 
 static uint16_t float_to_e4m3(float value)
 {
     const float rounded = fa_round_e4m3(value);
-    uint32_t bits;
+    const uint32_t bits = fa_bits_of_float(rounded);
     if (isnan(value))
         return 0x7Fu;
-    memcpy(&bits, &rounded, sizeof bits);
     const uint32_t sign = bits >> 24 & 0x80u, magnitude = bits & 0x7FFFFFFFu;
     if (magnitude < 0x3C800000u) /* 2^-6 */
         return (uint16_t)(sign | (uint32_t)(fabsf(rounded) * 0x1p9f));

@@ -35,53 +35,31 @@ bool fa_element_is_finite(fa_dtype dtype, uint16_t element);
 /* Spacing of the type's numbers at |x|. */
 double fa_element_ulp(fa_dtype dtype, double x);
 
-/* Rounds to the type and back, without a branch so that it vectorises. Saturates: a logit beyond the largest number
- * costs the baseline its accuracy and not its meaning. */
-static inline float fa_round_half(float value)
-{
-    uint32_t bits, magnitude;
-    memcpy(&bits, &value, sizeof bits);
-    magnitude = bits & 0x7FFFFFFFu;
-    uint32_t normal = (magnitude + 0xFFFu + (magnitude >> 13 & 1u)) & ~0x1FFFu;
-    normal = normal > 0x477FE000u ? 0x477FE000u : normal;
-    float small;
-    memcpy(&small, &magnitude, sizeof small);
-    small = (small + 0.5f) - 0.5f; /* spacing of floats in [0.5, 1) = spacing of subnormal halves */
-    uint32_t subnormal;
-    memcpy(&subnormal, &small, sizeof subnormal);
-    const uint32_t rounded = (magnitude < 0x38800000u ? subnormal : normal) | (bits & 0x80000000u);
-    memcpy(&value, &rounded, sizeof value);
-    return value;
-}
-
-static inline float fa_round_bf16(float value)
-{
+/* The bits of a float. */
+typedef union fa_float_bits {
     uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    const uint32_t magnitude = bits & 0x7FFFFFFFu;
-    uint32_t rounded = (magnitude + 0x7FFFu + (magnitude >> 16 & 1u)) & ~0xFFFFu;
-    rounded = rounded > 0x7F7F0000u ? 0x7F7F0000u : rounded;
-    rounded |= bits & 0x80000000u;
-    memcpy(&value, &rounded, sizeof value);
-    return value;
+    float value;
+} fa_float_bits;
+static inline uint32_t fa_bits_of_float(float value) { return (fa_float_bits){.value = value}.bits; }
+static inline float fa_float_of_bits(uint32_t bits) { return (fa_float_bits){.bits = bits}.value; }
+
+/* Rounds to a type and back, without a branch so that it vectorises. Saturates: a logit beyond the largest number
+ * costs the baseline its accuracy and not its meaning. dropped: bits of a float's fraction that the type lacks;
+ * largest, least: bits of its largest and its least normal number. Floats near `apart` are as far apart as its
+ * subnormal ones. */
+static inline __attribute__((always_inline)) float fa_round_to(float value, unsigned dropped, uint32_t largest,
+                                                               uint32_t least, float apart)
+{
+    const uint32_t bits = fa_bits_of_float(value), magnitude = bits & 0x7FFFFFFFu, unit = 1u << dropped;
+    uint32_t normal = (magnitude + unit / 2 - 1 + (magnitude >> dropped & 1u)) & ~(unit - 1);
+    normal = normal > largest ? largest : normal;
+    const uint32_t subnormal = fa_bits_of_float((fa_float_of_bits(magnitude) + apart) - apart);
+    return fa_float_of_bits((magnitude < least ? subnormal : normal) | (bits & 0x80000000u));
 }
 
-static inline float fa_round_e4m3(float value)
-{
-    uint32_t bits, magnitude;
-    memcpy(&bits, &value, sizeof bits);
-    magnitude = bits & 0x7FFFFFFFu;
-    uint32_t normal = (magnitude + 0x7FFFFu + (magnitude >> 20 & 1u)) & ~0xFFFFFu;
-    normal = normal > 0x43E00000u ? 0x43E00000u : normal; /* 448 */
-    float small;
-    memcpy(&small, &magnitude, sizeof small);
-    small = (small + 0x1p14f) - 0x1p14f; /* spacing of floats there = spacing of subnormal numbers, 2^-9 */
-    uint32_t subnormal;
-    memcpy(&subnormal, &small, sizeof subnormal);
-    const uint32_t rounded = (magnitude < 0x3C800000u ? subnormal : normal) | (bits & 0x80000000u);
-    memcpy(&value, &rounded, sizeof value);
-    return value;
-}
+static inline float fa_round_half(float value) { return fa_round_to(value, 13, 0x477FE000u, 0x38800000u, 0.5f); }
+static inline float fa_round_bf16(float value) { return fa_round_to(value, 16, 0x7F7F0000u, 0, 0.0f); }
+static inline float fa_round_e4m3(float value) { return fa_round_to(value, 20, 0x43E00000u, 0x3C800000u, 0x1p14f); }
 
 static inline float fa_element_round(fa_dtype dtype, float value)
 {

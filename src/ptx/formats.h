@@ -19,11 +19,15 @@ fa_ptx_type fa_ptx_element(fa_ptx_type type);
 
 /* The bits of a number. */
 typedef union fa_ptx_number {
+    uint16_t bits16;
+    _Float16 half;
     uint32_t bits32;
     float single;
     uint64_t bits;
     double twice;
 } fa_ptx_number;
+static inline float fa_ptx_half(uint64_t bits) { return (float)(fa_ptx_number){.bits16 = (uint16_t)bits}.half; }
+static inline uint16_t fa_ptx_half_bits(double value) { return (fa_ptx_number){.half = (_Float16)value}.bits16; }
 static inline float fa_ptx_float(uint64_t bits) { return (fa_ptx_number){.bits32 = (uint32_t)bits}.single; }
 static inline uint64_t fa_ptx_float_bits(float value) { return (fa_ptx_number){.single = value}.bits32; }
 static inline double fa_ptx_double(uint64_t bits) { return (fa_ptx_number){.bits = bits}.twice; }

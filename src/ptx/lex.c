@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ptx/formats.h"
+
 static void skip_blanks(fa_ptx_lex *lex)
 {
     for (;;) {
@@ -105,13 +107,8 @@ static bool hexadecimal_float(fa_ptx_lex *lex, uint64_t *bits)
     *bits = strtoull(digits, &end, 16);
     if (strlen(digits) < count || *end != '\0')
         return false;
-    if (!wide) {
-        const uint32_t word = (uint32_t)*bits;
-        float f;
-        memcpy(&f, &word, sizeof f);
-        const double d = (double)f;
-        memcpy(bits, &d, sizeof d);
-    }
+    if (!wide)
+        *bits = fa_ptx_double_bits((double)fa_ptx_float(*bits));
     lex->at += 2 + count;
     return true;
 }

@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "ptx/check.h"
+#include "ptx/formats.h"
 #include "ptx/lex.h"
 
 enum { NAMES_MAX = 256, LABELS_MAX = 64, DEPTH_MAX = 16, STATEMENT_MAX = 200 };
@@ -146,14 +147,9 @@ static fa_ptx_instr *last(parser *p) { return &p->program->instr[p->program->cou
 static uint64_t immediate(const fa_ptx_instr *i, uint64_t bits, bool is_float)
 {
     const fa_ptx_type_info *type = i->types > 0 ? &fa_ptx_types[i->type[i->types - 1]] : NULL;
-    double value;
-    memcpy(&value, &bits, sizeof value);
     if (!is_float || (type != NULL && type->bits == 64))
         return bits;
-    const float narrow = (float)value;
-    uint32_t word;
-    memcpy(&word, &narrow, sizeof word);
-    return word;
+    return fa_ptx_float_bits((float)fa_ptx_double(bits));
 }
 
 /* One register, number or _ into the last instruction's next value. */

@@ -28,37 +28,15 @@ static bool same(const char *name, const char *text, size_t length)
     return strncmp(name, text, length) == 0 && name[length] == '\0';
 }
 
-int fa_ptx_find_op(const char *text, size_t length)
-{
-    for (int i = 0; i < FA_PTX_OPS; i++)
-        if (same(fa_ptx_rows[i].name, text, length))
-            return i;
-    return -1;
-}
-
-int fa_ptx_find_type(const char *text, size_t length)
-{
-    for (int i = 0; i < FA_PTX_TYPES; i++)
-        if (same(fa_ptx_types[i].text, text, length))
-            return i;
-    return -1;
-}
-
-int fa_ptx_find_word(const char *text, size_t length)
-{
-    for (int i = 0; i < FA_PTX_WORDS; i++)
-        if (same(words[i], text, length))
-            return i;
-    return -1;
-}
-
-int fa_ptx_find_special(const char *text, size_t length)
-{
-    for (int i = 0; i < FA_PTX_SREGS; i++)
-        if (same(specials[i], text, length))
-            return i;
-    return -1;
-}
+#define FIND(COUNT, name_of_i)             \
+    for (int i = 0; i < COUNT; i++)        \
+        if (same(name_of_i, text, length)) \
+            return i;                      \
+    return -1
+int fa_ptx_find_op(const char *text, size_t length) { FIND(FA_PTX_OPS, fa_ptx_rows[i].name); }
+int fa_ptx_find_type(const char *text, size_t length) { FIND(FA_PTX_TYPES, fa_ptx_types[i].text); }
+int fa_ptx_find_word(const char *text, size_t length) { FIND(FA_PTX_WORDS, words[i]); }
+int fa_ptx_find_special(const char *text, size_t length) { FIND(FA_PTX_SREGS, specials[i]); }
 
 const char *fa_ptx_special_name(fa_ptx_special special) { return specials[special]; }
 

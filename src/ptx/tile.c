@@ -49,12 +49,9 @@ int fa_ptx_tile_c(const fa_ptx_tile *tile, fa_ptx_type type) { return tile->m * 
 
 static inline double widen(uint64_t bits, fa_ptx_type type)
 {
-    _Float16 half;
-    const uint16_t low = (uint16_t)bits;
     switch (type) {
     case FA_PTX_F16:
-        memcpy(&half, &low, sizeof half);
-        return (double)(float)half;
+        return (double)fa_ptx_half(bits);
     case FA_PTX_BF16:
         return (double)fa_ptx_float(bits << 16);
     case FA_PTX_TF32: /* the low bits are ignored */
@@ -106,10 +103,8 @@ static uint64_t add_integer(uint64_t c, double sum, bool saturate)
 
 static inline uint64_t add_half(uint64_t c, double sum)
 {
-    const _Float16 half = (_Float16)(widen(c, FA_PTX_F16) + sum);
-    uint16_t bits;
-    memcpy(&bits, &half, sizeof bits);
-    return half != half ? 0x7FFF : bits; /* the device's NaN */
+    const double value = widen(c, FA_PTX_F16) + sum;
+    return value != value ? 0x7FFF : fa_ptx_half_bits(value); /* the device's NaN */
 }
 
 static inline void scatter(const fa_ptx_instr *mma, fa_ptx_fragment *const lane[LANES], double sum[16][8])

@@ -26,11 +26,8 @@ static float rounded(fa_dtype dtype, float value)
 
 static float to_bf16(float value)
 {
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    bits = (bits + 0x7FFFu + (bits >> 16 & 1u)) & 0xFFFF0000u;
-    memcpy(&value, &bits, sizeof value);
-    return value;
+    const uint32_t bits = fa_bits_of_float(value);
+    return fa_float_of_bits((bits + 0x7FFFu + (bits >> 16 & 1u)) & 0xFFFF0000u);
 }
 
 static int32_t keys_of(const fa_problem *problem, int32_t row, sim_fault fault)

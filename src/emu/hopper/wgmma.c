@@ -56,13 +56,7 @@ static inline float *element(fa_emu_tile *tile, int lane, int e)
     return &tile->sum[lane / 4 + 8 * (e / 2 % 2)][8 * (e / 4) + 2 * (lane % 4) + e % 2];
 }
 
-static uint16_t narrow(float value)
-{
-    const _Float16 half = (_Float16)value;
-    uint16_t bits;
-    memcpy(&bits, &half, sizeof bits);
-    return bits;
-}
+static uint16_t narrow(float value) { return fa_ptx_half_bits((double)value); }
 
 static void load_tile(fa_emu_tile *tile, const warp_part *w)
 {

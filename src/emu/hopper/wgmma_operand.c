@@ -71,18 +71,7 @@ bool fa_emu_operand_inside(const fa_emu_worker *worker, const fa_emu_operand *op
     return operand->start != NULL;
 }
 
-float fa_emu_widen(uint16_t bits, bool bf16)
-{
-    float value;
-    if (bf16) {
-        const uint32_t word = (uint32_t)bits << 16;
-        memcpy(&value, &word, sizeof value);
-        return value;
-    }
-    _Float16 half;
-    memcpy(&half, &bits, sizeof half);
-    return (float)half;
-}
+float fa_emu_widen(uint16_t bits, bool bf16) { return bf16 ? fa_ptx_float((uint32_t)bits << 16) : fa_ptx_half(bits); }
 
 static float element_value(uint16_t bits, uint8_t type)
 {

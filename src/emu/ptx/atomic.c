@@ -76,20 +76,15 @@ static void find_tsan(void)
     *(void **)&tsan_leave = dlsym(RTLD_DEFAULT, "__tsan_func_exit");
 }
 
-/* tsan: the race detector runs and gets the place of the access in the kernel; call leave() afterwards
- * */
+/* tsan: the race detector runs and gets the place of the access in the kernel; call leave() afterwards. */
 static functions enter(const fa_emu_ptx_run *run, uint32_t size, bool *tsan)
 {
-#define SET(bits)                                   \
-    {                                               \
-        load_##bits, store_##bits, exchange_##bits, \
+#define SET(of, bits)                                           \
+    {                                                           \
+        of##load_##bits, of##store_##bits, of##exchange_##bits, \
     }
-#define TSAN_SET(bits)                                             \
-    {                                                              \
-        tsan_load_##bits, tsan_store_##bits, tsan_exchange_##bits, \
-    }
-    static const functions plain[] = {SET(8), SET(16), SET(32), SET(64)},
-                           watched[] = {TSAN_SET(8), TSAN_SET(16), TSAN_SET(32), TSAN_SET(64)};
+    static const functions plain[] = {SET(, 8), SET(, 16), SET(, 32), SET(, 64)},
+                           watched[] = {SET(tsan_, 8), SET(tsan_, 16), SET(tsan_, 32), SET(tsan_, 64)};
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     const int at = __builtin_ctz(size);
     *tsan = fa_emu_self->launch->image->build->tsan;
