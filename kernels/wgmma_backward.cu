@@ -30,14 +30,14 @@
 #include "wgmma/backward_store.cuh"
 #include "wgmma/backward_wide.cuh"
 
+constexpr int NOT_OF_HEADS = FA_FEATURE_VARLEN | FA_FEATURE_WINDOW | FA_FEATURE_CHUNK | FA_FEATURE_SOFTCAP;
 FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = SMEM_BYTES, .grid = FA_GRID_KEYS, .blocks_per_sm = PERSISTENT,
                .cluster = SPLITS > 1 ? SPLITS : 0,
                .workspace_bytes_per_block = static_cast<fa_i64>(M / SPLITS) * WORKSPACE_BYTES_PER_ROW, .tma_q_rows = M,
                .tma_k_rows = N, .tma_v_rows = N, .tma_o_rows = SHARED_KEYS ? 0 : M, .tma_cols = 64,
-               .nondeterministic = !DETERMINISTIC, .pack_heads = 1, .serves_bf16 = 1,
-               .serves = FA_FEATURE_VARLEN | FA_FEATURE_WINDOW | FA_FEATURE_CHUNK | FA_FEATURE_SOFTCAP |
-                         FA_FEATURE_SINK | FA_FEATURE_ALIBI | FA_FEATURE_DIM_V | FA_FEATURE_BACKWARD |
-                         FA_FEATURE_DETERMINISTIC,
+               .nondeterministic = !DETERMINISTIC && !WHOLE_HEADS, .pack_heads = !WHOLE_HEADS, .serves_bf16 = 1,
+               .serves = FA_FEATURE_SINK | FA_FEATURE_ALIBI | FA_FEATURE_DIM_V | FA_FEATURE_BACKWARD |
+                         FA_FEATURE_DETERMINISTIC | (WHOLE_HEADS ? 0 : NOT_OF_HEADS),
                .needs = FA_NEEDS_ALIGNED, .post_grid = WHOLE_ROWS ? 1024 : 0); /* mostly idle there */
 
 /* Steps of dV that begin before dS is made, where registers are left. */
@@ -116,7 +116,7 @@ __device__ __forceinline__ void consume_tile(const fa_params &p, const key_block
     for (int i = 0; i < M / 4; ++i)
         ds_r[i] = pack_elements(w.s[2 * i] * (dp[2 * i] - delta[i / 2 * 2]),
                                 w.s[2 * i + 1] * (dp[2 * i + 1] - delta[i / 2 * 2 + 1]));
-    store_ds(at.base + ds_of(loop) + w.group * Q_BOX_BYTES, ds_r, w.thread);
+    put_ds(ds_r, loop, w, at.base);
     if constexpr (EARLY_STEPS < M / 16) {
         if (EARLY_STEPS == 0)
             fence_operand(w.dv);
@@ -196,6 +196,8 @@ __device__ __forceinline__ void consume(const fa_params &p, key_block &block, co
         find_block(block, p, block_at & ~KEYS_PHASE);
     }
     /* No other warp needs these rows of V, nor, PERSISTENT, of the next tile's dS. */
+    if (WHOLE_HEADS)
+        bar_sync(BAR_HEADS + group, CONSUMERS);
     const unsigned warp_s = PERSISTENT ? at.base + ds_of(loop) + group * Q_BOX_BYTES + w.warp * 16 * BOX_ROW_BYTES
                                        : at.base + V_AT + (group * 64 + w.warp * 16) * BOX_ROW_BYTES;
     const int step = PERSISTENT ? 0 : V_BYTES - K_BOX_BYTES;

@@ -10,7 +10,10 @@
 #include "mma/tile.cuh"
 #include "shared/score.cuh"
 
-constexpr bool DETERMINISTIC = (FA_FEATURES & FA_FEATURE_DETERMINISTIC) != 0;
+#ifndef WHOLE_HEADS /* a block has all keys of a head, and makes whole dQ, in one order always */
+#define WHOLE_HEADS false
+#endif
+constexpr bool DETERMINISTIC = (FA_FEATURES & FA_FEATURE_DETERMINISTIC) != 0 && !WHOLE_HEADS; /* by turns */
 constexpr int WORKSPACE_BYTES_PER_ROW = DIM16 * 4 + 12, MANY_TILES = 32; /* of keys: their turns take long */
 
 /* The rows of one query head of a sequence. */
@@ -26,7 +29,8 @@ __device__ __forceinline__ gradient_rows gradients_of(const fa_params &p, const 
 {
     const fa_i64 all = static_cast<fa_i64>(p.tiles) * FA_M, rows_of_head = HAS_VARLEN ? p.total_q : p.seq_q;
     const fa_i64 unit = (HAS_VARLEN ? 0 : static_cast<fa_i64>(seq.batch) * p.kv_heads) + kv_head;
-    const fa_i64 first = unit * p.tiles_m * FA_M + (head - kv_head * group) * rows_of_head + seq.first_q;
+    const fa_i64 first =
+        unit * (WHOLE_HEADS ? group : 1) * p.tiles_m * FA_M + (head - kv_head * group) * rows_of_head + seq.first_q;
     float *workspace_g = static_cast<float *>(p.workspace), *rows_g = workspace_g + all * DIM16 + first;
     return {
         workspace_g + first * DIM16, rows_g, rows_g + all, reinterpret_cast<unsigned *>(rows_g + 2 * all), all, first};
@@ -150,8 +154,12 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, BLOCKS_AROUND) fa_before(co
         delta = warp_sum<GROUP>(delta);
         if (!exists)
             return;
-        for (int col = lane * 4; col < DIM16 && !has_whole_rows(p); col += GROUP * 4)
+        for (int col = lane * 4; col < DIM16 && !WHOLE_HEADS && !has_whole_rows(p); col += GROUP * 4)
             st_global_16(rows.dq_g + row * static_cast<fa_i64>(DIM16) + col + dq_moved(rows, row, col),
+                         make_uint4(0, 0, 0, 0));
+        const fa_i64 *of_dq = p.grad_stride[1];
+        if (WHOLE_HEADS && lane * 8 < FA_DIM && keys_seen(p, seq, row).end <= 0) /* no block has such a row */
+            st_global_16(query_rows(p.dq, seq, of_dq[0], of_dq[1], of_dq[2], head) + row * of_dq[2] + lane * 8,
                          make_uint4(0, 0, 0, 0));
         if (lane == 0) {
             const float lse = p.lse[(HAS_VARLEN ? 0 : seq.batch * p.lse_stride_b) + head * p.lse_stride_h +
@@ -337,12 +345,14 @@ __device__ __forceinline__ void wait_for_turn(const unsigned *turn_g, unsigned t
     }
 }
 
+#if !WHOLE_HEADS || (FA_FEATURES & FA_FEATURE_SINK)
 extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, BLOCKS_AROUND) fa_after(const __grid_constant__ fa_params p)
 {
     if (!TRANSPOSED)
         round_dq(p);
-    else if (!has_whole_rows(p))
+    else if (!WHOLE_HEADS && !has_whole_rows(p))
         round_transposed_dq(p);
     if constexpr (HAS_SINK)
         sum_dsinks(p);
 }
+#endif

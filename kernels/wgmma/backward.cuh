@@ -46,13 +46,15 @@ constexpr int DO_STAGES = SHARED_KEYS && BOXES + BOXES_V > 6 ? 1 : STAGES;
 constexpr int Q_STEP = Q_BYTES + (SHARED_KEYS ? 0 : DO_BYTES), DO_STEP = SHARED_KEYS ? DO_BYTES : Q_STEP;
 constexpr int DO_BARS = SHARED_KEYS ? 2 * DO_STAGES : LATE_DOUT ? DO_STAGES : 0;
 constexpr int DS_BYTES = N / 64 * Q_BOX_BYTES; /* rows of M queries: a box for each 64 keys */
-constexpr int DQ_BYTES = 64 * DQ_ROWS * 4;     /* a part */
+constexpr int DS_STEP = WHOLE_HEADS ? 0 : DS_BYTES;
+constexpr int DQ_BYTES = 64 * DQ_ROWS * 4; /* a part */
 constexpr int V_AT = K_BYTES, Q_AT = V_AT + V_BYTES, DO_AT = Q_AT + (SHARED_KEYS ? STAGES : 1) * Q_BYTES;
 constexpr int DS_AT = Q_AT + STAGES * Q_BYTES + DO_STAGES * DO_BYTES, DQ_AT = DS_AT + (WIDE ? 1 : 2) * DS_BYTES;
-constexpr int S_AT = DQ_AT + (WIDE ? 3 : 2) * DQ_BYTES, ROWS_AT = S_AT + (SHARED_KEYS ? M * N * 4 : 0);
+constexpr int S_AT = DQ_AT + (WHOLE_HEADS ? 4 : 2 + WIDE) * DQ_BYTES, ROWS_AT = S_AT + (SHARED_KEYS ? M * N * 4 : 0);
 constexpr int FOUND_AT = ROWS_AT + DO_STAGES * M * 8, BARS_AT = FOUND_AT + (DRAWS ? 4 * 32 : 0);
 constexpr int FOUND_BARS_AT = BARS_AT + 8 * (1 + 2 * STAGES + DO_BARS);
-constexpr int SMEM_BYTES = 1024 + FOUND_BARS_AT + (DRAWS ? 4 * 8 : 0);
+/* WHOLE_HEADS fills shared memory. It has no static part, so that it begins near a multiple of 1024. */
+constexpr int SMEM_BYTES = (WHOLE_HEADS ? 512 : 1024) + FOUND_BARS_AT + (DRAWS ? 4 * 8 : 0);
 constexpr int SUM_COLUMNS = DIM_PAD + DIM_PAD_V; /* of dK, then of dV, in FP32 from the base on */
 static_assert(SPLITS == 1 || N * SUM_COLUMNS * 4 <= (SHARED_KEYS ? ROWS_AT : DQ_AT),
               "wgmma_backward: a block's dK and dV must fit");
@@ -69,7 +71,7 @@ constexpr int PRODUCER_REGISTERS = 24, CONSUMER_REGISTERS = 240;
 
 /* Named barriers: dS is written; S^T is; dS is, by the warpgroup itself. A warpgroup's part of dQ is written, and has
  * been sent (+ 2); the second sender's is written (+ 6). With one buffer, the other warpgroup has used dS. */
-enum { BAR_DS = 1, BAR_S = 2, BAR_OWN_DS = 3, BAR_DQ = 4, BAR_DS_USED = 8 };
+enum { BAR_DS = 1, BAR_S = 2, BAR_OWN_DS = 3, BAR_DQ = 4, BAR_HEADS = 4, BAR_DS_USED = 8 };
 
 /* Addresses in shared memory. full: a stage has landed; empty: it has been used. */
 struct shared_layout {
@@ -150,7 +152,7 @@ __device__ __forceinline__ int dout_bar_of(const query_loop &loop) { return 8 * 
 /* Where a tile's Q, dO, dS and numbers are: log-sum-exp, then delta. */
 __device__ __forceinline__ unsigned q_of(const query_loop &loop) { return Q_AT + stage_of(loop) * Q_STEP; }
 __device__ __forceinline__ unsigned dout_of(const query_loop &loop) { return DO_AT + dout_stage_of(loop) * DO_STEP; }
-__device__ __forceinline__ unsigned ds_of(const query_loop &loop) { return DS_AT + count_of(loop) % 2 * DS_BYTES; }
+__device__ __forceinline__ unsigned ds_of(const query_loop &loop) { return DS_AT + count_of(loop) % 2 * DS_STEP; }
 __device__ __forceinline__ int numbers_of(const query_loop &loop) { return ROWS_AT + dout_stage_of(loop) * M * 8; }
 
 /* The descriptor of what lies so many bytes on: by one addition of 64 bits, where ptxas would make each anew. */

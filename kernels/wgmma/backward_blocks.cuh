@@ -21,7 +21,7 @@ __device__ __forceinline__ void order_blocks(key_block &block, const fa_params &
         const unsigned i = at - first * tiles;
         unit = first + i % count, tile = i / count;
         block.up = first / side % 2 != 0;
-    } else if constexpr (CAUSAL_ALONE) {
+    } else if constexpr (CAUSAL_ALONE && !WHOLE_HEADS) {
         if (DRAWS)
             block.up = false;
         const unsigned waves = tiles < 16 ? 1 : 2, last = min(heads, ceil_div(waves * p.sm_count, tiles * FA_SPLITS));
@@ -48,6 +48,12 @@ __device__ __forceinline__ bool find_block(key_block &block, const fa_params &p,
         if (at < heads * tiles)
             find_keys<true>(block, p, in_order, heads * tiles, at);
         return at < heads * tiles;
+    }
+    if constexpr (WHOLE_HEADS) {
+        const unsigned head = round / tiles * gridDim.x + at % gridDim.x;
+        if (head < heads)
+            find_keys<true>(block, p, in_order, heads * tiles, head * tiles + round % tiles);
+        return head < heads;
     }
     const unsigned pair = round / 2 * gridDim.x + at % gridDim.x;
     if (CAUSAL_ALONE ? pair >= ceil_div(heads, 2) * tiles : at >= heads * tiles)

@@ -77,25 +77,39 @@ __device__ __forceinline__ void put_transposed_dq(const float (&dq)[REGISTERS], 
     }
 }
 
-/* For blocks that make whole rows of dQ. A row meets two tiles of keys. The first leaves a warp's 16 columns of dQ^T in
- * shared memory; the second adds its own, and stores the sums as dQ, 32 bytes (a sector) at a time. */
+/* For blocks that make whole rows of dQ. A row meets some tiles of keys, with WHOLE_ROWS two. Each adds what the one
+ * before left of a warp's 16 columns of dQ^T. The last stores the sums as dQ, 32 bytes (a sector) at a time, the others
+ * leave them in shared memory, or, where WHOLE_HEADS has no place there, in the workspace. */
 template <int REGISTERS>
 __device__ __forceinline__ void put_whole_dq(float (&dq)[REGISTERS], const fa_params &p, const key_block &block,
                                              unsigned char *warp_s, const query_loop &loop, int row0, int warp)
 {
     const fa_i64 *of_dq = p.grad_stride[1];
-    const int lane = threadIdx.x % 32, column = warp * 16 + lane % 2 * 8;
+    const int lane = threadIdx.x % 32, column = warp * 16 + lane % 2 * 8, end_row = min((loop.tile + 1) * M, p.seq_q);
     fa_element *rows_g =
         query_rows(p.dq, block.seq, of_dq[0], of_dq[1], of_dq[2], loop.head) + row0 * of_dq[2] + column;
-    if (loop.tile * M != block.key0) {
+    const bool last =
+        WHOLE_HEADS ? block.key0 + N >= keys_seen(p, block.seq, end_row - 1).end : loop.tile * M == block.key0;
+    if (!WHOLE_HEADS && !last) {
         put_transposed_dq(dq, warp_s, 2 * REGISTERS);
         return;
     }
+    const auto add = [&](unsigned char *kept) {
 #pragma unroll
-    for (int i = 0; block.key0 > 0 && i < REGISTERS / 4; ++i) {
-        const float4 kept = *reinterpret_cast<const float4 *>(warp_s + i * 512 + lane * 16);
-        dq[4 * i] += kept.x, dq[4 * i + 1] += kept.y, dq[4 * i + 2] += kept.z, dq[4 * i + 3] += kept.w;
-    }
+        for (int i = 0; block.key0 > 0 && i < REGISTERS / 4; ++i) {
+            const float4 four = *reinterpret_cast<const float4 *>(kept + i * 512 + lane * 16);
+            dq[4 * i] += four.x, dq[4 * i + 1] += four.y, dq[4 * i + 2] += four.z, dq[4 * i + 3] += four.w;
+        }
+        if (WHOLE_HEADS && !last)
+            put_transposed_dq(dq, kept, 2 * REGISTERS);
+    };
+    const fa_i64 head_rows = (static_cast<fa_i64>(block.seq.batch) * p.heads + loop.head) * p.tiles_m * M;
+    if (!WHOLE_HEADS || (loop.tile < 4 && p.seq_q == p.seq_kv && p.heads == p.kv_heads))
+        add(warp_s);
+    else if (warp * 16 < DIM16)
+        add(static_cast<unsigned char *>(p.workspace) + (head_rows + row0) * (DIM16 * 4) + warp * REGISTERS * 128);
+    if (WHOLE_HEADS && !last)
+        return;
     __syncwarp();
     const unsigned at = smem_address(warp_s);
 #pragma unroll
@@ -140,7 +154,7 @@ __device__ __forceinline__ void end_part(int group, int count)
 __device__ __forceinline__ void send_dq(const fa_params &p, const key_block &block, query_loop &loop, unsigned dq_at,
                                         int sender)
 {
-    if (has_whole_rows(p))
+    if (WHOLE_HEADS || has_whole_rows(p))
         return;
     const int lane = threadIdx.x % 32, seq_q = block.seq.seq_q;
     const gradient_rows rows = gradients_of(p, block.seq, loop.head, block.kv_head, loop.group);

@@ -13,6 +13,15 @@ struct consumer_state {
     bool landed;
 };
 
+/* dS of a warpgroup's keys. WHOLE_HEADS has one buffer: the other warpgroup has used it. */
+__device__ __forceinline__ void put_ds(const unsigned (&ds_r)[M / 4], const query_loop &loop, const consumer_state &w,
+                                       unsigned base)
+{
+    if (WHOLE_HEADS && loop.count > loop.start)
+        bar_sync(BAR_HEADS + w.group, CONSUMERS);
+    store_ds(base + ds_of(loop) + w.group * Q_BOX_BYTES, ds_r, w.thread);
+}
+
 /* Where a warpgroup's part of dQ goes: to the warp that sends it, or to the block's own rows. */
 template <int REGISTERS>
 __device__ __forceinline__ void put_dq(float (&dq)[REGISTERS], const fa_params &p, const key_block &block,
@@ -20,7 +29,11 @@ __device__ __forceinline__ void put_dq(float (&dq)[REGISTERS], const fa_params &
 {
     unsigned char *warp_s = smem + DQ_AT + w.group * DQ_BYTES + w.warp * (DQ_BYTES / 4);
     const int row0 = loop.tile * M + (BY_COLUMNS ? 0 : w.group * DQ_ROWS);
-    if (has_whole_rows(p)) {
+    if (WHOLE_HEADS || has_whole_rows(p)) {
+        if constexpr (WHOLE_HEADS) { /* from the second buffer of dS on; the first tile is whole at once */
+            bar_arrive(BAR_HEADS + (w.group ^ 1), CONSUMERS);
+            warp_s += (min(max(loop.tile, 1), 3) - 2) * DS_BYTES;
+        }
         put_whole_dq(dq, p, block, warp_s, loop, row0, w.warp);
     } else {
         begin_part(loop.count == 0, w.group);

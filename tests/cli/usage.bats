@@ -97,14 +97,23 @@ load helper
         <(jq -c '[.variant, .config, .provenance.line]' "$work/got")
 }
 
-@test "wgmma_short has causal sequences of up to 512 keys, at dims above 192, where K and V do not fit L2" {
-    local change list=(--select --kernel wgmma --arch sm_90a --batch 32 --heads 8 --seq 512 --dim 256 --causal --quiet)
-    ./fa_bench "${list[@]}" --json "$work/r.json"
-    jq -e '.variant == "wgmma_short"' "$work/r.json"
-    for change in batch=8 kv-heads=2 seq=513 seq-kv=513 dim=192 softcap=30; do
-        ./fa_bench "${list[@]}" "--$change" --json "$work/r.json"
-        jq -e '.variant == "wgmma"' "$work/r.json" || { echo "$change"; return 1; }
+chooses() { # VARIANT OTHER 'CHANGES' OPTIONS...: of wgmma, with these options; the other with one of the changes
+    local change want=$1
+    for change in causal $3; do
+        ./fa_bench --select --kernel wgmma --arch sm_90a --causal --quiet --json "$work/r.json" "${@:4}" "--$change"
+        jq -e --arg want "$want" '.variant == $want' "$work/r.json" || { echo "$change"; return 1; }
+        want=$2
     done
+}
+
+@test "wgmma_short has causal sequences of up to 512 keys, at dims above 192, where K and V do not fit L2" {
+    chooses wgmma_short wgmma "batch=8 kv-heads=2 seq=513 seq-kv=513 dim=192 softcap=30" \
+        --batch 32 --heads 8 --seq 512 --dim 256
+}
+
+@test "wgmma_backward_heads has many causal heads of up to 512 rows, up to dim 64, where each has its K/V head" {
+    chooses wgmma_backward_heads wgmma_backward "batch=16 kv-heads=16 seq=513 seq-kv=513 dim=72 softcap=30" \
+        --op backward --batch 64 --heads 32 --seq 256 --dim 64
 }
 
 @test "--select on a device counts its multiprocessors; --vs has a rule of its own" {

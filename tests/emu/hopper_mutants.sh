@@ -97,6 +97,8 @@ backward=("--race --schedule random --m 128 --seq 300 --seq-kv 700" "--race --sc
     "--race --schedule random --dim 128 --m 64 --seq 300 --causal --heads 4 --kv-heads 2"
     "--race --schedule greedy --m 128 --seq 300 --splits 4"
     "--race --schedule random --m 128 --seq 700 --causal --window 127,0 --kv-heads 2")
+tile[wgmma_backward_heads]="--op backward --m 128 --n 128 --warps 12 --stages 2 --batch 1 --heads 5 --causal"
+heads=("--race --schedule random --seq 300" "--race --schedule descending --seq 500" "--seq 300 --seq-kv 90")
 tile[wgmma_backward:wide]="--op backward --m 64 --n 128 --warps 12 --stages 2 --batch 1 --heads 2 --dim 192 --dim-v 128"
 wide=("--race --schedule random --seq 200 --seq-kv 140" "--race --schedule descending --seq 200 --causal"
     "--race --schedule greedy --seq 203 --deterministic")
