@@ -57,7 +57,7 @@ while IFS='|' read -r name file; do
     grep -qw -- "$name" "$file" || say "docs/architecture.md: no $name in $file"
 done < <(grep -oE '`[a-z_A-Z]+` in `[A-Za-z0-9_./]+`' docs/architecture.md | sed -E 's/`(.*)` in `(.*)`/\1|\2/')
 # Every file of studies/ is named there, and what is named is there.
-named=$(grep -oE '[^/a-z0-9_.][a-z0-9_]+\.(cuh?|txt|md|py|patch|jsonl?(\.gz)?)\b' studies/README.md | cut -c2-)
+named=$(grep -oE '[^/a-z0-9_.][a-z0-9_]+\.(cuh?|c|txt|md|py|patch|jsonl?(\.gz)?)\b' studies/README.md | cut -c2-)
 for file in studies/*; do
     grep -qxF "${file##*/}" <<<"README.md"$'\n'"$named" || say "studies/README.md does not name ${file##*/}"
 done
