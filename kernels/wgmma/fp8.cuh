@@ -159,19 +159,18 @@ __device__ __forceinline__ void load_keys(unsigned to_s, unsigned bar, const fa_
 
 /* Where a row of SPAN bytes, swizzled, has its 16-byte chunk. */
 template <int SPAN>
-__device__ __forceinline__ unsigned chunk_place(unsigned row, unsigned chunk)
+__device__ __forceinline__ unsigned chunk_place(int row, int chunk)
 {
     return row * SPAN + (chunk ^ (SPAN == 128 ? row % 8 : row / 2 % 4)) * 16;
 }
 
 /* V [key][column] to V [column][key], by the producer's warps: 32 keys and 16 columns at a time. Even columns of the 16
- * come before the odd ones; the keys of 32 stand as in shared/fp8.cuh. With signed numbers it takes a third more
- * instructions. */
-__device__ __forceinline__ void transpose_values(unsigned raw_s, unsigned v_s, unsigned warp, unsigned lane)
+ * come before the odd ones; the keys of 32 stand as in shared/fp8.cuh. */
+__device__ __forceinline__ void transpose_values(unsigned raw_s, unsigned v_s, int warp, int lane)
 {
-    constexpr unsigned CHUNKS = DIM_N / 16, BOX_CHUNKS = ROW_BYTES / 16;
+    constexpr int CHUNKS = DIM_N / 16, BOX_CHUNKS = ROW_BYTES / 16;
 #pragma unroll 1
-    for (unsigned chunk = warp; chunk < CHUNKS; chunk += TRANSPOSERS) {
+    for (int chunk = warp; chunk < CHUNKS; chunk += TRANSPOSERS) {
         const unsigned from =
             raw_s + chunk / BOX_CHUNKS * N * ROW_BYTES + chunk_place<ROW_BYTES>(lane, chunk % BOX_CHUNKS);
 #pragma unroll
@@ -180,8 +179,7 @@ __device__ __forceinline__ void transpose_values(unsigned raw_s, unsigned v_s, u
             ldmatrix_x4_trans_at(v, from + keys * 32 * ROW_BYTES);
             const unsigned rows[4] = {__byte_perm(v[0], v[1], 0x6420), __byte_perm(v[2], v[3], 0x6420),
                                       __byte_perm(v[0], v[1], 0x7531), __byte_perm(v[2], v[3], 0x7531)};
-            const unsigned row = lane / 16 * 8 + lane % 8, column = keys * 2 + lane / 8 % 2;
-            stmatrix_x4_at(v_s + chunk * 16 * N + chunk_place<N>(row, column), rows);
+            stmatrix_x4_at(v_s + chunk_place<N>(chunk * 16 + lane / 16 * 8 + lane % 8, keys * 2 + lane / 8 % 2), rows);
         }
     }
 }
@@ -269,14 +267,11 @@ __device__ __forceinline__ void raise_maxima_by_bits(const float (&s)[N / 8][4],
             const int a = __float_as_int(s[t][2 * h]), b = __float_as_int(s[t][2 * h + 1]);
             largest[h][t % 2] = t < 2 ? max(a, b) : max(max(largest[h][t % 2], a), b);
         }
-    int own[2];
     float most[2];
 #pragma unroll
-    for (int h = 0; h < 2; ++h) {
-        own[h] = max(largest[h][0], largest[h][1]);
-        most[h] = quad_max(__int_as_float(own[h]));
-    }
-    if (__any_sync(ALL_LANES, (own[0] | own[1]) < 0)) {
+    for (int h = 0; h < 2; ++h)
+        most[h] = quad_max(__int_as_float(max(largest[h][0], largest[h][1])));
+    if (__any_sync(ALL_LANES, (__float_as_int(most[0]) | __float_as_int(most[1])) < 0)) {
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
 #pragma unroll
