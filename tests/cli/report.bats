@@ -307,6 +307,11 @@ END
 ; left out: \`scalar\` 2 of 2." "$tables"
     [ -z "$(grep '^| `scalar` |  |' "$tables")" ]
     cp "$work/ladder" "$stub/ladder.jsonl"
+    # Of two cards the one with more rows is shown.
+    mkdir "$work/tree/evidence/another"
+    head -n 2 "$work/ladder" >"$work/tree/evidence/another/ladder.jsonl"
+    "$work/tree/scripts/evidence/report.sh" --table ladder | grep -qF '(`evidence/stub/ladder.jsonl`)'
+    rm -r "$work/tree/evidence/another"
     # What another kernel's peers, and the peers in one process, add; a mean over fewer shapes says so.
     jq '.[:4] | map(.us = 10 | .peers = {fa2: 5} | .ratio = 0.5) | .[0].peers.fa4 = 20' "$stub/peers.json" \
         >"$stub/peers_light.json"

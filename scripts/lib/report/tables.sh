@@ -14,7 +14,7 @@ kernels_table() {
     "$bench" --list-kernels --json - | jqf report/kernels -r
 }
 
-# The file with most lines, where folders of evidence/ have it, becomes $file; fails while none has, saying what makes it.
+# The longest file of that name in folders of evidence/ becomes $file; fails while there is none, saying what makes it.
 need_evidence() { # FILE COMMAND
     file=$(find evidence -mindepth 2 -maxdepth 2 \( -name "$1" -o -name "$1.gz" \) -size +2c 2>/dev/null | sort |
         while read -r file; do echo "$(zcat -f "$file" | wc -l) $file"; done | sort -srnk1,1 | head -n 1)
