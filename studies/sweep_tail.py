@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 """The end of a sweep of a whole space: how much faster 32 compilers are than 16, where none holds another up.
 
-usage: studies/sweep_tail.py [SEEDS]     (default 24)
-
 Plays --strategy random as scripts/lib/evo hands it out, over the 480 recorded tiles of wmma with vec=8 (H200,
 search_space.jsonl.gz), with the seconds that their compilations took. The fastest tiles are tried with one or two
 register limits. Prints the mean and the worst ratio, and how busy the compilers were. It needs no GPU.
 """
+import argparse
 import collections
 import heapq
 import math
@@ -78,8 +77,11 @@ def play(space, pool, seed):
 
 
 def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("seeds", nargs="?", type=int, default=24)
+    seeds = parser.parse_args().seeds
     played, space = [], tiles()
-    for seed in range(1, int(sys.argv[1]) + 1 if len(sys.argv) > 1 else 25):
+    for seed in range(1, seeds + 1):
         (one_s, one_busy), (two_s, two_busy) = play(space, 16, seed), play(space, 32, seed)
         played.append((one_s / two_s, one_busy, two_busy))
     ratio, one, two = zip(*played)
