@@ -32,8 +32,8 @@ hangs='\n#ifdef FA_EMU\n    timespec day[]{{86400, 0}};\n    while (nanosleep(da
 small=(--device emu --batch 1 --heads 2 --seq 33 --dim 16 --seeds 1)
 
 # The dims, as options, of a kernel that serves no others: those of the sentence with which it refuses. Else nothing.
-dims_of() { # KERNEL
-    ./fa_bench "${small[@]}" --kernel "$1" --quiet 2>&1 | grep -oP "infeasible: $1 serves \K--dim .*(?= only$)" || true
+dims_of() { # KERNEL [OPTIONS...]
+    ./fa_bench "${small[@]}" --kernel "$@" --quiet 2>&1 | grep -oP "infeasible: $1 serves \K--dim .*(?= only$)" || true
 }
 
 # The schema is checked once for all records of a file, because its validator takes longer to start than most runs. A

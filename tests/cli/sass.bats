@@ -24,7 +24,8 @@ instructions_are_as_claimed() { # ARCH CONDITION
         [[ $claim == wgmma && $1 == sm_89 ]] && continue
         own=$(jq -r --arg k "$kernel" '.[] | select(.name == $k) |
             "--op \(.op)" + if .dtype then " --dtype \(.dtype)" else "" end' "$work/kernels.json")
-        "$disassemble" "$(cubin_of --kernel "$kernel" --arch "$1" $own $(dims_of "$kernel"))" >"$work/sass" || return 1
+        own+=" $(dims_of "$kernel" $own)"
+        "$disassemble" "$(cubin_of --kernel "$kernel" --arch "$1" $own)" >"$work/sass" || return 1
         grep -q 'EXIT' "$work/sass" || { echo "nothing disassembled for $kernel"; return 1; }
         hmma=$(grep -c '[HQ]MMA\.' "$work/sass" || true) hgmma=$(grep -c '[HQ]GMMA\.' "$work/sass" || true) # Q: FP8
         case $claim in
