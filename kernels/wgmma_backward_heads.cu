@@ -1,8 +1,8 @@
 /* wgmma_backward_heads: wgmma_backward for many short causal heads, whose time is that of memory.
  *
- * Idea: a block goes through all keys of a K/V head. Only it adds to the head's dQ, so the sums wait in shared memory,
- *   in one order, and do not go through DRAM. The first tile of rows is whole at once. Three others have places, as dS
- *   has one buffer. Sums of further rows, of grouped heads and of other keys than queries wait in the workspace.
+ * Idea: a block takes all keys of a K/V head, so no other adds to the head's dQ. The sums stay in shared memory, are
+ *   added in one order, and do not go through DRAM. The first tile of rows is whole at once; three others have places,
+ *   as dS has one buffer. Further rows, grouped heads, and other keys than queries keep their sums in the workspace.
  * Builds on: wgmma_backward (which says what Knobs and Shared memory are).
  * Limits: as wgmma_backward, with m 128, n 128, the causal mask, dim up to 64; sinks, ALiBi. */
 #define WHOLE_HEADS true

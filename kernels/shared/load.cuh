@@ -23,6 +23,7 @@ VEC_TYPE(2, unsigned short);
 VEC_TYPE(4, unsigned);
 VEC_TYPE(8, uint2);
 VEC_TYPE(16, uint4);
+#undef VEC_TYPE
 template <int VEC, class ELEMENT = fa_element>
 using vec_t = typename vec_type<VEC *static_cast<int>(sizeof(ELEMENT))>::type;
 
