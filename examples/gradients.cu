@@ -1,4 +1,4 @@
-// The gradients of attention by two kernels of any name: one sums dO O of a row, one has a block for each key. Try it:
+// The gradients of attention by two kernels of any name. One sums dO O of each row, one has a block for each key. Try:
 //     ./fa_bench --op backward --source examples/gradients.cu --seq 64 --dim 32
 // FA_BUFFER: float Q = q.bhsd
 // FA_BUFFER: float K = k.bHsd
